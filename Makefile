@@ -1,0 +1,50 @@
+# Everything a newcomer needs. Each target sets up what it stands on; nothing here needs root.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help setup test demo check fix names bench lock clean
+
+help:           ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
+
+setup: .venv/.ready  ## make .venv with the glassformer command in it
+
+.venv/.ready: pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "glassformer needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
+	@echo "Setting up .venv (a minute or two the first time) ..."
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev]'
+	@touch $@
+
+demo: setup     ## see the model at work
+	$(BIN)/glassformer demo
+
+test: setup     ## run the tests
+	$(BIN)/python -m pytest -n 2
+
+check: setup    ## lint, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+fix: setup      ## let ruff repair what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+names: setup    ## write docs/names.md anew from the model
+	$(BIN)/python docs/write_names.py
+
+bench: setup    ## run the benchmarks (minutes; use a quiet machine)
+	$(BIN)/python benchmarks/forward_backward.py
+	$(BIN)/python benchmarks/silent_tap.py
+
+lock:           ## choose new versions of everything but torch (see CONTRIBUTING.md)
+	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
+	echo 'torch==2.13.0' > .venv-lock/pins.txt
+	.venv-lock/bin/python -m pip install --quiet --constraint .venv-lock/pins.txt --editable '.[dev]'
+	.venv-lock/bin/python -m pip freeze --exclude-editable | sed 's/+cpu$$//' > requirements.lock
+	rm -rf .venv-lock
+
+clean:          ## remove .venv and every cache
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,40 @@
+"""Glassformer: the encoder-decoder Transformer you can train, run fast, and see through.
+
+Names are imported when they are first used, so that the command line answers before torch is loaded.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from glassformer.errors import GlassformerError
+    from glassformer.inspection import record
+    from glassformer.model import ModelConfig, Transformer, load_model, preset, save_model, taps
+
+__version__ = "0.1.0"
+
+# Public names, in the order in which one meets them, and the rooms they live in.
+_HOME = {
+    "preset": "model",
+    "ModelConfig": "model",
+    "Transformer": "model",
+    "save_model": "model",
+    "load_model": "model",
+    "taps": "model",
+    "record": "inspection",
+    "GlassformerError": "errors",
+}
+
+__all__ = ["GlassformerError", "ModelConfig", "Transformer", "load_model", "preset", "record", "save_model", "taps"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'glassformer' has no attribute {name!r}")
+    value = getattr(import_module(f"glassformer.{_HOME[name]}"), name)
+    globals()[name] = value  # from now on found without this function
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

@@ -1,0 +1,20 @@
+"""The Transformer itself. The public names, in the order in which one meets them."""
+
+from glassformer.model.config import ModelConfig
+from glassformer.model.directory import load_model, save_model
+from glassformer.model.presets import PRESETS, preset
+from glassformer.model.state import DecoderState
+from glassformer.model.tap import Tap, taps
+from glassformer.model.transformer import Transformer
+
+__all__ = [
+    "PRESETS",
+    "DecoderState",
+    "ModelConfig",
+    "Tap",
+    "Transformer",
+    "load_model",
+    "preset",
+    "save_model",
+    "taps",
+]

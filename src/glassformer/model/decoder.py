@@ -1,0 +1,51 @@
+"""The decoder: the target so far and the encoder's output in, one vector a target position out."""
+
+import torch
+from torch import nn
+
+from glassformer.model.attention import KeyValues
+from glassformer.model.config import ModelConfig
+from glassformer.model.dims import Bool, Float, Int, Tensor
+from glassformer.model.layers import DecoderLayer
+from glassformer.model.stack import Stack
+from glassformer.model.state import PastKeyValues
+
+
+class Decoder(Stack):
+    """N layers of self-attention, cross-attention and feed-forward over the target (section 3.1)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config, config.vocab_size, "T", looks_ahead=False)
+        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+
+    def source_keys_values(self, memory: Float[Tensor, "B S D"]) -> list[KeyValues]:
+        """One encoder output, and from it every layer's own K and V."""
+        return [layer.source_keys_values(memory) for layer in self.layers]
+
+    def forward(
+        self,
+        ids: Int[Tensor, "B T"],
+        source: list[KeyValues],
+        source_visible: Bool[Tensor, "B S"],
+        past: list[PastKeyValues] | None = None,
+    ) -> Float[Tensor, "B T D"]:
+        """Training passes the whole target; decoding the newest tokens, and what it remembers of the others."""
+        first = past[0].length if past else 0
+        count = ids.shape[1]
+        position = torch.arange(first, first + count, device=ids.device)
+        # The first token is the start, even where a model starts from the padding token, as Marian's do.
+        x = self.embed(ids, (ids != self.config.pad_id) | (position == 0), first)
+        visible = no_future(first, count, ids.device)
+        order = self.order(first, count, like=x)
+        for i, layer in enumerate(self.layers):
+            x = layer(
+                x, source[i], source_visible[:, None, None, :], visible, *order, past[i] if past else None
+            )
+        return self.finish(x)
+
+
+def no_future(first: int, queries: int, device: torch.device) -> Bool[Tensor, "1 1 Q M"] | None:
+    """Each query sees the keys up to its own position; None where that is all of them."""
+    if queries == 1:
+        return None
+    return torch.ones(1, 1, queries, first + queries, dtype=torch.bool, device=device).tril(first)

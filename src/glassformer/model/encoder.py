@@ -1,0 +1,23 @@
+"""The encoder: source tokens in, one vector a token out, each informed by all the others."""
+
+from torch import nn
+
+from glassformer.model.config import ModelConfig
+from glassformer.model.dims import Bool, Float, Int, Tensor
+from glassformer.model.layers import EncoderLayer
+from glassformer.model.stack import Stack
+
+
+class Encoder(Stack):
+    """N layers of self-attention and feed-forward over the source (section 3.1)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config, config.source_vocab_size, "S", looks_ahead=True)
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+
+    def forward(self, ids: Int[Tensor, "B S"], visible: Bool[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
+        x = self.embed(ids, visible)
+        order = self.order(0, ids.shape[1], like=x)
+        for layer in self.layers:
+            x = layer(x, visible[:, None, None, :], *order)
+        return self.finish(x)

@@ -1,0 +1,158 @@
+"""The parts of a layer, and the two kinds of layer. The last one holds the answer to whose W_K and W_V it is.
+
+Knows nothing of embeddings, stacks or decoding loops.
+"""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from glassformer.model.attention import Attention, KeyValues
+from glassformer.model.config import ModelConfig
+from glassformer.model.dims import Bool, Float, Tensor
+from glassformer.model.state import PastKeyValues
+from glassformer.model.tap import Tap
+
+
+class Norm(nn.Module):
+    """(x - mean) / √(variance + ε) · weight + bias; "rms": x / √(mean of x² + ε) · weight."""
+
+    def __init__(self, config: ModelConfig, length: str) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(config.d_model))
+        self.bias = nn.Parameter(torch.zeros(config.d_model)) if config.norm == "layer" else None
+        self.eps = config.norm_eps
+        self.output = Tap(f"B {length} D")
+
+    def forward(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
+        if self.bias is None:
+            return self.output(F.rms_norm(x, self.weight.shape, self.weight, self.eps))
+        return self.output(F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps))
+
+
+class AddNorm(Norm):
+    """The way around a sub-layer f: norm(x + f(x)) (section 3.1), or x + f(norm(x)) where the norm comes first."""
+
+    def __init__(self, config: ModelConfig, length: str) -> None:
+        super().__init__(config, length)
+        self.norm_first = config.norm_first
+        self.dropout = config.dropout
+        self.residual = Tap(f"B {length} D")
+
+    def before(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
+        """What goes into the sub-layer."""
+        return self(x) if self.norm_first else x
+
+    def after(self, x: Float[Tensor, "B Q D"], y: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
+        """What comes out, from the sub-layer's input x and its output y."""
+        x = self.residual(x + F.dropout(y, self.dropout, self.training))
+        return x if self.norm_first else self(x)
+
+
+class FeedForward(nn.Module):
+    """act(x W₁ + b₁) W₂ + b₂ (section 3.3); gated: (act(x W_gate) * (x W₁)) W₂ (arXiv:2002.05202)."""
+
+    def __init__(self, config: ModelConfig, length: str) -> None:
+        super().__init__()
+        self.up_proj = nn.Linear(config.d_model, config.d_ff, bias=config.linear_bias)
+        self.gate_proj = (
+            nn.Linear(config.d_model, config.d_ff, bias=config.linear_bias) if config.gated else None
+        )
+        self.down_proj = nn.Linear(config.d_ff, config.d_model, bias=config.linear_bias)
+        self.activation = config.activation
+        self.dropout = config.activation_dropout
+
+        self.input = Tap(f"B {length} D")
+        self.hidden = Tap(f"B {length} F")
+        self.output = Tap(f"B {length} D")
+
+    def forward(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
+        x = self.input(x)
+        hidden = self.up_proj(x)
+        if self.gate_proj is None:
+            hidden = activate(hidden, self.activation)
+        else:
+            hidden = activate(self.gate_proj(x), self.activation) * hidden
+        hidden = F.dropout(self.hidden(hidden), self.dropout, self.training)
+        return self.output(self.down_proj(hidden))
+
+
+def activate(x: Tensor, kind: str) -> Tensor:
+    match kind:
+        case "relu":
+            return F.relu(x)
+        case "gelu":
+            return F.gelu(x)
+        case "gelu-tanh":
+            return F.gelu(x, approximate="tanh")
+        case "silu":
+            return F.silu(x)
+    raise AssertionError(kind)
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward, each with its way around."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.self_attention = Attention(config, queries="S", memory="S")
+        self.self_attention_norm = AddNorm(config, "S")
+        self.feed_forward = FeedForward(config, "S")
+        self.feed_forward_norm = AddNorm(config, "S")
+        self.hidden = Tap("B S D")
+
+    def forward(
+        self,
+        x: Float[Tensor, "B S D"],
+        visible: Bool[Tensor, "B 1 1 S"],
+        bias: Float[Tensor, "H S S"] | None = None,
+        turn: Float[Tensor, "2 S K"] | None = None,
+    ) -> Float[Tensor, "B S D"]:
+        y = self.self_attention_norm.before(x)
+        y = self.self_attention(y, *self.self_attention.keys_values(y, turn), visible, bias, turn)
+        x = self.self_attention_norm.after(x, y)
+
+        y = self.feed_forward(self.feed_forward_norm.before(x))
+        return self.hidden(self.feed_forward_norm.after(x, y))
+
+
+class DecoderLayer(nn.Module):
+    """Self-attention over the target so far, cross-attention over the source, feed-forward."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.self_attention = Attention(config, queries="T", memory="T")
+        self.self_attention_norm = AddNorm(config, "T")
+        self.cross_attention = Attention(config, queries="T", memory="S")
+        self.cross_attention_norm = AddNorm(config, "T")
+        self.feed_forward = FeedForward(config, "T")
+        self.feed_forward_norm = AddNorm(config, "T")
+        self.hidden = Tap("B T D")
+
+    def source_keys_values(self, memory: Float[Tensor, "B S D"]) -> KeyValues:
+        """This layer's own K and V of the encoder's output: the same for every target position, so made once."""
+        return self.cross_attention.keys_values(memory)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        source: KeyValues,
+        source_visible: Bool[Tensor, "B 1 1 S"],
+        target_visible: Bool[Tensor, "1 1 T M"] | None,
+        bias: Float[Tensor, "H T M"] | None = None,
+        turn: Float[Tensor, "2 T K"] | None = None,
+        past: PastKeyValues | None = None,
+    ) -> Float[Tensor, "B T D"]:
+        """x is the whole target, or the newest tokens of it, whose elders are remembered in `past`."""
+        y = self.self_attention_norm.before(x)
+        own = self.self_attention.keys_values(y, turn)
+        own = own if past is None else past.extend(own)
+        y = self.self_attention(y, *own, target_visible, bias, turn)
+        x = self.self_attention_norm.after(x, y)
+
+        # Queries come from the target, keys and values from the source: made with this layer's W_Q, W_K and W_V.
+        y = self.cross_attention(self.cross_attention_norm.before(x), *source, source_visible)
+        x = self.cross_attention_norm.after(x, y)
+
+        y = self.feed_forward(self.feed_forward_norm.before(x))
+        return self.hidden(self.feed_forward_norm.after(x, y))

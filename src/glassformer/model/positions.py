@@ -1,0 +1,140 @@
+"""How order enters: sine waves or a learned table added to the embeddings, rotations of q and k, or a bias on scores.
+
+Fixed tables are pure functions, kept in a small cache: a model has no buffers, so nothing can be saved or cast wrongly.
+"""
+
+import functools
+import math
+
+import torch
+from torch import nn
+
+from glassformer.errors import InputError
+from glassformer.model.config import ModelConfig
+from glassformer.model.dims import Float, Int, Tensor
+from glassformer.model.tap import Tap
+
+
+class SinusoidalPositions(nn.Module):
+    """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(the same) (section 3.5)."""
+
+    def __init__(self, config: ModelConfig, length: str) -> None:
+        super().__init__()
+        self.d_model = config.d_model
+        self.offset = config.position_offset
+        self.halves = config.positions == "sinusoidal-halves"
+        self.output = Tap(f"{length} D")
+
+    def forward(self, first: int, length: int, like: Tensor) -> Float[Tensor, "{length} D"]:
+        """The vectors of positions first, first + 1, ...; `like` gives type and device."""
+        first = first + self.offset
+        table = sinusoids(_rows(first + length), self.d_model, self.halves, like.dtype, like.device)
+        return self.output(table[first : first + length])
+
+
+class LearnedPositions(nn.Module):
+    """A table with one learned vector a position."""
+
+    def __init__(self, config: ModelConfig, length: str) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(config.max_positions, config.d_model))
+        self.offset = config.position_offset
+        self.output = Tap(f"{length} D")
+
+    def forward(self, first: int, length: int, like: Tensor) -> Float[Tensor, "{length} D"]:
+        """The vectors of positions first, first + 1, ..."""
+        longest = len(self.weight) - self.offset
+        if first + length > longest:
+            raise InputError(
+                f"The sentence has {first + length} tokens, and this model has learned positions for {longest}: "
+                "split the sentence, or train with a larger max_positions."
+            )
+        first = first + self.offset
+        return self.output(self.weight[first : first + length])
+
+
+class RelativeBias(nn.Module):
+    """A learned number for each head and bucket of distances, added to the scores (T5, arXiv:1910.10683)."""
+
+    def __init__(self, config: ModelConfig, both_ways: bool, length: str) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(config.relative_buckets, config.n_heads))
+        self.both_ways = both_ways
+        self.max_distance = config.relative_max_distance
+        self.output = Tap(f"H {length} {length}")
+
+    def forward(self, first: int, queries: int, keys: int) -> Float[Tensor, "H {queries} {keys}"]:
+        """The bias for queries at first, first + 1, ... on keys at 0, 1, ..."""
+        device = self.weight.device
+        distance = torch.arange(keys, device=device) - torch.arange(first, first + queries, device=device)[:, None]
+        bucket = distance_bucket(distance, len(self.weight), self.max_distance, self.both_ways)
+        return self.output(self.weight[bucket].permute(2, 0, 1))
+
+
+def additive_positions(config: ModelConfig, length: str) -> SinusoidalPositions | LearnedPositions | None:
+    """What is added to the embeddings; None when order enters inside attention."""
+    if config.positions in ("sinusoidal", "sinusoidal-halves"):
+        return SinusoidalPositions(config, length)
+    return LearnedPositions(config, length) if config.positions == "learned" else None
+
+
+def rotate(x: Float[Tensor, "B H M K"], turn: Float[Tensor, "2 M K"]) -> Float[Tensor, "B H M K"]:
+    """Turn the column pairs (i, i + K/2) of each position by its angles (RoPE, arXiv:2104.09864)."""
+    cos, sin = turn
+    left, right = x.chunk(2, dim=-1)
+    return x * cos + torch.cat((-right, left), dim=-1) * sin
+
+
+def turns(
+    first: int, length: int, d_head: int, base: float, like: Tensor
+) -> Float[Tensor, "2 {length} {d_head}"]:
+    """cos and sin of every angle of positions first, first + 1, ...: what `rotate` needs."""
+    return rotations(_rows(first + length), d_head, base, like.dtype, like.device)[:, first : first + length]
+
+
+def distance_bucket(
+    distance: Int[Tensor, "Q M"], buckets: int, max_distance: int, both_ways: bool
+) -> Int[Tensor, "Q M"]:
+    """The bucket of key position - query position: near distances one by one, far ones on a logarithmic scale."""
+    side = torch.zeros_like(distance)
+    if both_ways:
+        buckets //= 2
+        side = (distance > 0) * buckets
+        distance = distance.abs()
+    else:
+        distance = (-distance).clamp(min=0)  # a decoder looks only back
+    exact = buckets // 2
+    scale = (buckets - exact) / math.log(max_distance / exact)
+    far = exact + (torch.log(distance.clamp(min=1).float() / exact) * scale).long()
+    return side + torch.where(distance < exact, distance, far.clamp(max=buckets - 1))
+
+
+@functools.lru_cache(maxsize=32)
+@torch.inference_mode(False)  # a table first asked for while translating must still serve in training
+def sinusoids(rows: int, width: int, halves: bool, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The table of sines and cosines, computed in float64 and rounded once."""
+    angles = _angles(rows, torch.arange(0, width, 2, dtype=torch.float64) / width, 10000.0)
+    sin, cos = angles.sin(), angles.cos()[:, : width // 2]  # an odd width has one sine more
+    table = torch.empty(rows, width, dtype=torch.float64)
+    if halves:
+        table = torch.cat((sin, cos), dim=1)
+    else:
+        table[:, 0::2], table[:, 1::2] = sin, cos
+    return table.to(device, dtype)
+
+
+@functools.lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def rotations(rows: int, d_head: int, base: float, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """cos and sin of every rotary angle, both halves of a head alike."""
+    angles = _angles(rows, torch.arange(0, d_head, 2, dtype=torch.float64) / d_head, base).repeat(1, 2)
+    return torch.stack((angles.cos(), angles.sin())).to(device, dtype)
+
+
+def _angles(rows: int, exponents: Tensor, base: float) -> Tensor:
+    return torch.arange(rows, dtype=torch.float64)[:, None] / base**exponents
+
+
+def _rows(needed: int) -> int:
+    """A table size that seldom changes: the next power of two."""
+    return max(64, 1 << (needed - 1).bit_length())

@@ -1,0 +1,54 @@
+"""Models with a name. Each is the paper's base model with the differences written out."""
+
+from typing import Any
+
+from glassformer.errors import SettingsError
+from glassformer.model.config import ModelConfig
+
+PRESETS: dict[str, dict[str, Any]] = {
+    # "Attention Is All You Need", table 3; about 37,000 tokens shared by English and German (section 5.1).
+    "paper-base": {"vocab_size": 37_000},
+    "paper-big": {"vocab_size": 37_000, "d_model": 1024, "n_heads": 16, "d_ff": 4096, "dropout": 0.3},
+    # bentrevett's pytorch-seq2seq, notebook 6: the code that the seed's question quotes. 9,038,341 parameters.
+    "tutorial": {
+        "source_vocab_size": 7_853,
+        "vocab_size": 5_893,
+        "d_model": 256,
+        "d_ff": 512,
+        "encoder_layers": 3,
+        "decoder_layers": 3,
+        "positions": "learned",
+        "max_positions": 100,
+        "share_embeddings": False,
+        "tie_output": False,
+        "output_bias": True,
+        "attention_dropout": 0.1,
+        "activation_dropout": 0.1,
+    },
+    # For a laptop. Pre-norm, because it trains without a careful warm-up.
+    "tiny": {
+        "vocab_size": 8_000,
+        "d_model": 128,
+        "n_heads": 4,
+        "d_ff": 256,
+        "encoder_layers": 4,
+        "decoder_layers": 4,
+        "norm_first": True,
+    },
+    "small": {
+        "vocab_size": 8_000,
+        "d_model": 256,
+        "n_heads": 8,
+        "d_ff": 1024,
+        "encoder_layers": 3,
+        "decoder_layers": 3,
+        "norm_first": True,
+    },
+}
+
+
+def preset(name: str, **changes: Any) -> ModelConfig:
+    """The named config, with some options changed: `preset("tiny", vocab_size=4000)`."""
+    if name not in PRESETS:
+        raise SettingsError(f"There is no preset {name!r}; the presets are {', '.join(PRESETS)}.")
+    return ModelConfig(**PRESETS[name] | changes)

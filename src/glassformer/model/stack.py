@@ -1,0 +1,86 @@
+"""What encoder and decoder have in common: token ids become vectors with a place, and attention learns distances."""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from glassformer.errors import InputError
+from glassformer.model.config import ModelConfig
+from glassformer.model.dims import Bool, Float, Int, Tensor
+from glassformer.model.layers import Norm
+from glassformer.model.positions import RelativeBias, additive_positions, turns
+from glassformer.model.tap import Tap
+
+
+class Order(NamedTuple):
+    """How order enters self-attention, where it does: a bias on the scores, or turns of q and k."""
+
+    bias: Float[Tensor, "H Q M"] | None
+    turn: Float[Tensor, "2 Q K"] | None
+
+
+class Embedding(nn.Module):
+    """A vector for each token of the vocabulary, times √D (section 3.4)."""
+
+    def __init__(self, config: ModelConfig, vocab_size: int, length: str) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(vocab_size, config.d_model))
+        self.scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
+        self.output = Tap(f"B {length} D")
+
+    def forward(self, ids: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
+        try:
+            x = F.embedding(ids, self.weight)
+        except IndexError:
+            raise InputError(
+                f"Token ids must be from 0 to {len(self.weight) - 1}; these go from {ids.min()} to {ids.max()}. "
+                "They were probably made with another model's tokenizer."
+            ) from None
+        return self.output(x * self.scale if self.scale != 1.0 else x)
+
+
+class Stack(nn.Module):
+    """Embedding and positions below, layers in the middle, a last norm on top where norms come first."""
+
+    layers: nn.ModuleList
+
+    def __init__(self, config: ModelConfig, vocab_size: int, length: str, looks_ahead: bool) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = Embedding(config, vocab_size, length)
+        self.position = additive_positions(config, length)
+        self.embedding_norm = Norm(config, length) if config.embedding_norm else None
+        self.relative_bias = (
+            RelativeBias(config, looks_ahead, length) if config.positions == "relative" else None
+        )
+        self.final_norm = Norm(config, length) if config.norm_first else None
+        self.input = Tap(f"B {length} D")
+
+    def embed(
+        self, ids: Int[Tensor, "B S"], present: Bool[Tensor, "B S"], first: int = 0
+    ) -> Float[Tensor, "B S D"]:
+        """Tokens as vectors that know their place; `first` is the position of the first of them."""
+        x = self.embedding(ids)
+        if self.position is not None:
+            x = x + self.position(first, ids.shape[1], like=x)
+        if self.embedding_norm is not None:
+            x = self.embedding_norm(x)
+        x = F.dropout(x, self.config.dropout, self.training)
+        # Attention gives padding the weight 0, but 0 × NaN is NaN: nothing of padding comes in at all.
+        return self.input(x.masked_fill(~present[:, :, None], 0))
+
+    def order(self, first: int, queries: int, like: Tensor) -> Order:
+        """For queries at first, first + 1, ... and keys from 0 up to the last query."""
+        config = self.config
+        return Order(
+            bias=None if self.relative_bias is None else self.relative_bias(first, queries, first + queries),
+            turn=turns(first, queries, config.d_head, config.rotary_base, like)
+            if config.positions == "rotary"
+            else None,
+        )
+
+    def finish(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
+        return x if self.final_norm is None else self.final_norm(x)

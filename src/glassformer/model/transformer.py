@@ -1,0 +1,101 @@
+"""The whole Transformer: token ids in, logits out. Knows nothing of text, files, training or search."""
+
+import torch
+from torch import nn
+
+from glassformer.errors import InputError
+from glassformer.model.attention import check_mask
+from glassformer.model.config import ModelConfig
+from glassformer.model.decoder import Decoder
+from glassformer.model.dims import Bool, Float, Int, Tensor
+from glassformer.model.encoder import Encoder
+from glassformer.model.init import initialise
+from glassformer.model.state import DecoderState, PastKeyValues
+from glassformer.model.tap import Tap
+
+
+class Transformer(nn.Module):
+    """An encoder, a decoder that looks at its output, and a projection to the vocabulary (figure 1)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
+        self.output_projection = nn.Linear(config.d_model, config.vocab_size, bias=config.output_bias)
+        self.memory = Tap("B S D")
+        self.logits = Tap("B T V")
+        self.tie()
+        initialise(self)
+
+    def tie(self) -> None:
+        """Make shared weights one parameter, under its first name (section 3.4)."""
+        if self.config.share_embeddings:
+            self.decoder.embedding.weight = self.encoder.embedding.weight
+        if self.config.tie_output:
+            self.output_projection.weight = self.decoder.embedding.weight
+
+    def forward(
+        self,
+        source_ids: Int[Tensor, "B S"],
+        target_ids: Int[Tensor, "B T"],
+        source_visible: Bool[Tensor, "B S"] | None = None,
+    ) -> Float[Tensor, "B T V"]:
+        """At each target position, the logits of the token that comes next. Sentences are padded on the right."""
+        visible = self.visible(source_ids) if source_visible is None else source_visible
+        memory = self.encode(source_ids, visible)
+        return self.project(self.decode(target_ids, memory, visible))
+
+    def visible(self, source_ids: Int[Tensor, "B S"]) -> Bool[Tensor, "B S"]:
+        """True where there is a token, False where there is padding."""
+        return source_ids != self.config.pad_id
+
+    def encode(
+        self, source_ids: Int[Tensor, "B S"], source_visible: Bool[Tensor, "B S"]
+    ) -> Float[Tensor, "B S D"]:
+        """The memory: one vector a source position."""
+        check_mask(source_visible)
+        return self.memory(self.encoder(source_ids, source_visible))
+
+    def decode(
+        self,
+        target_ids: Int[Tensor, "B T"],
+        memory: Float[Tensor, "B S D"],
+        source_visible: Bool[Tensor, "B S"],
+    ) -> Float[Tensor, "B T D"]:
+        """One vector a target position, all at once; `project` makes logits of them."""
+        source = self.decoder.source_keys_values(_without_padding(memory, source_visible))
+        return self.decoder(target_ids, source, source_visible)
+
+    def project(self, hidden: Float[Tensor, "*any D"]) -> Float[Tensor, "*any V"]:
+        """Decoder vectors to logits."""
+        return self.logits(self.output_projection(hidden))
+
+    @torch.no_grad()
+    def start(
+        self, source_ids: Int[Tensor, "B S"], source_visible: Bool[Tensor, "B S"] | None = None
+    ) -> DecoderState:
+        """Encode, make every decoder layer's K and V of the memory, and be ready for the first `step`."""
+        visible = self.visible(source_ids) if source_visible is None else source_visible
+        memory = _without_padding(self.encode(source_ids, visible), visible)
+        return DecoderState(
+            source=self.decoder.source_keys_values(memory),
+            source_visible=visible,
+            past=[PastKeyValues() for _ in self.decoder.layers],
+        )
+
+    @torch.no_grad()
+    def step(self, target_ids: Int[Tensor, "B T"], state: DecoderState) -> Float[Tensor, "B T V"]:
+        """The logits after the newest tokens (mostly one a sentence); `state` grows by them, in place."""
+        if len(target_ids) != len(state.source_visible):
+            raise InputError(
+                f"This step has tokens for {len(target_ids)} rows and its state has {len(state.source_visible)}: "
+                "call `state.reorder` when hypotheses are dropped or repeated."
+            )
+        return self.project(self.decoder(target_ids, state.source, state.source_visible, state.past))
+
+
+def _without_padding(memory: Tensor, visible: Tensor) -> Tensor:
+    """Attention gives padding the weight 0, but 0 × NaN is NaN."""
+    check_mask(visible)
+    return memory.masked_fill(~visible[:, :, None], 0)

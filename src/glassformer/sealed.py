@@ -1,0 +1,137 @@
+"""Sealed directories: built aside, checksummed, and put in place by one rename, so that they are whole or not there.
+
+The seal is `manifest.json`: size and sha256 of every file it vouches for. Knows nothing of what the files mean.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from glassformer.errors import DirectoryError, SettingsError
+from glassformer.settings import read_table
+
+MANIFEST = "manifest.json"
+ASIDE = ".building-"  # how the name of a directory under construction begins
+
+
+@contextmanager
+def building(target: Path) -> Iterator[Path]:
+    """A directory to write into; when the block ends well it is sealed and becomes `target`, else it vanishes.
+
+    Killed at any instruction, `target` is complete or absent. An existing `target` is never touched.
+    """
+    refuse_existing(target)
+    aside = target.parent / f"{ASIDE}{target.name}-{uuid.uuid4().hex[:8]}"
+    try:
+        aside.mkdir(parents=True)
+        yield aside
+        _seal(aside)
+        _sync_all(aside)
+        os.rename(aside, target)  # onto a directory with files in it, the system itself refuses
+        _sync(target.parent)
+    except OSError as error:
+        _discard(aside)
+        raise DirectoryError(f"{target} cannot be written: {error.strerror or error}.") from error
+    except BaseException:
+        _discard(aside)
+        raise
+
+
+def refuse_existing(target: Path) -> None:
+    """Nothing is overwritten: whoever wants the name must first move what has it."""
+    if os.path.lexists(target):
+        raise DirectoryError(f"{target} exists already: choose another name, or move it away first.")
+
+
+def verify(directory: Path) -> list[str]:
+    """The names of the sealed files, after each was found whole; every damage is reported at once."""
+    if not directory.is_dir():
+        raise DirectoryError(f"There is no directory {directory}.")
+    files = _read_manifest(directory / MANIFEST)
+    damages = [found for name, entry in files.items() if (found := _damage(directory / name, entry))]
+    if damages:
+        raise DirectoryError(f"{directory} is damaged: {'; '.join(damages)}. Use another copy of it.")
+    return list(files)
+
+
+def _seal(directory: Path) -> None:
+    names = sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file())
+    entries = {name: _entry(directory / name) for name in names}
+    (directory / MANIFEST).write_bytes(_manifest_bytes(entries))
+
+
+def _manifest_bytes(files: dict[str, Any]) -> bytes:
+    manifest = {"format": "glassformer", "version": 1, "files": files}
+    return (json.dumps(manifest, indent=2) + "\n").encode()
+
+
+def _read_manifest(path: Path) -> dict[str, dict[str, Any]]:
+    if not path.is_file():
+        raise DirectoryError(f"{path.parent} has no {MANIFEST}: it is not a glassformer directory, or not a whole one.")
+    try:
+        table = read_table(path)
+    except SettingsError as error:
+        raise DirectoryError(str(error)) from None
+    files = table.get("files")
+    # One way of writing it: so a changed byte anywhere in the manifest is found, even between the words.
+    if not isinstance(files, dict) or path.read_bytes() != _manifest_bytes(files):
+        raise DirectoryError(
+            f"{path} was changed, or written by a newer glassformer: use another copy, or upgrade."
+        )
+    for name, entry in files.items():
+        # Nothing outside the directory is ever opened, whatever a stranger's manifest says.
+        if Path(name).is_absolute() or ".." in Path(name).parts or not _is_entry(entry):
+            raise DirectoryError(f"{path} has an entry that no glassformer writes: {name!r}.")
+    return files
+
+
+def _is_entry(entry: object) -> bool:
+    return (
+        isinstance(entry, dict)
+        and set(entry) == {"bytes", "sha256"}
+        and type(entry["bytes"]) is int
+        and isinstance(entry["sha256"], str)
+    )
+
+
+def _entry(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"bytes": path.stat().st_size, "sha256": digest}
+
+
+def _damage(path: Path, wanted: dict[str, Any]) -> str | None:
+    try:
+        if path.is_symlink() or not path.is_file():
+            return f"{path.name} is missing"
+        if path.stat().st_size != wanted["bytes"]:
+            return f"{path.name} has {path.stat().st_size:,} bytes instead of {wanted['bytes']:,}"
+        return None if _entry(path) == wanted else f"{path.name} has other contents than when it was saved"
+    except OSError as error:
+        return f"{path.name} cannot be read ({error.strerror})"
+
+
+def _sync_all(directory: Path) -> None:
+    """Contents before names, and everything before the rename: else a power cut could leave zeros behind a name."""
+    for path in directory.rglob("*"):
+        _sync(path)
+    _sync(directory)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _discard(directory: Path) -> None:
+    with suppress(OSError):
+        shutil.rmtree(directory)

@@ -1,0 +1,95 @@
+"""Settings: typed, frozen, read from JSON or TOML. An unknown option is an error that names its place.
+
+Knows nothing of what the settings are for.
+"""
+
+import difflib
+import json
+import tomllib
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from glassformer.errors import DirectoryError, SettingsError
+
+LARGEST_FILE = 1_000_000  # bytes; settings are short, and a stranger's file must not fill the memory
+
+
+class Settings(BaseModel):
+    """The base of everything that is configured: an option is a field with its meaning written under it."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True, protected_namespaces=()
+    )
+
+    def __init__(self, **options: Any) -> None:
+        try:
+            super().__init__(**options)
+        except ValidationError as error:
+            raise SettingsError(_in_words(error, type(self))) from None
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Settings from a .json or .toml file; every complaint names the file."""
+        try:
+            return cls(**read_table(path))
+        except SettingsError as error:
+            raise SettingsError(f"{path}: {error}") from None
+
+    def as_json(self) -> str:
+        """Every option, the derived ones too, one a line."""
+        return json.dumps(self.model_dump(mode="json"), indent=2) + "\n"
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """The options in a .json or .toml file, as plain values."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise DirectoryError(f"{path} cannot be read: {error.strerror}.") from None
+    if len(raw) > LARGEST_FILE:
+        raise SettingsError(f"{path} is larger than {LARGEST_FILE:,} bytes, which no settings file is.")
+    try:
+        text = raw.decode("utf-8")
+        table = (
+            tomllib.loads(text)
+            if path.suffix == ".toml"
+            else json.loads(text, object_pairs_hook=_once_each, parse_constant=_no_constant)
+        )
+    except (ValueError, RecursionError) as error:  # both decoders' errors are ValueErrors
+        reason = str(error) if isinstance(error, ValueError) else "it is nested too deeply"
+        raise SettingsError(f"{path} is not readable as {path.suffix[1:].upper()}: {reason}.") from None
+    if not isinstance(table, dict):
+        raise SettingsError(f"{path} must hold one table of options; it holds a {type(table).__name__}.")
+    return table
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):  # json would silently keep the last
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(n for n in names if names.count(n) > 1)!r} is given twice")
+    return table
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number that JSON knows")
+
+
+def _in_words(error: ValidationError, settings: type[Settings]) -> str:
+    return " ".join(_sentence(found, settings) for found in error.errors(include_url=False))
+
+
+def _sentence(found: Any, settings: type[Settings]) -> str:
+    place = ".".join(str(part) for part in found["loc"])
+    if found["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(str(found["loc"][-1]), settings.model_fields, n=1)
+        return f"There is no option {place!r}" + (f"; did you mean {near[0]!r}?" if near else ".")
+    if found["type"] == "missing":
+        return f"The option {place!r} is missing."
+    if found["type"] == "value_error":  # our own checks, already a sentence
+        return str(found["ctx"]["error"])
+    wanted = found["msg"].replace("Input should be", "should be")
+    return f"{place} = {found['input']!r} {wanted}."
