@@ -92,9 +92,11 @@ class Attention(nn.Module):
         if mask is not None:
             scores = scores.masked_fill(~mask, -math.inf) if mask.dtype is torch.bool else scores + mask
         scores = self.scores(scores)
-        weights = scores.softmax(dim=-1)
-        if visible is not None:
-            weights = weights.masked_fill(~visible, 0)  # a row that sees nothing is 0, not 0/0
+        if visible is None:
+            weights = scores.softmax(dim=-1)
+        else:  # a row that sees nothing is 0, not 0/0, and its gradient too
+            blind = ~visible.any(dim=-1, keepdim=True)
+            weights = scores.masked_fill(blind, 0).softmax(dim=-1).masked_fill(~visible, 0)
         weights = self.weights(weights)
         return F.dropout(weights, self.dropout, self.training) @ v
 
