@@ -1,18 +1,21 @@
 """One training step's forward and backward pass, beside torch.nn.Transformer on the same batch and sizes.
 
 Both get the same embeddings, output projection and loss around them. Prints the ratio from one interleaved run:
-below 1 means that glassformer is the faster.
+below 1 means that glassformer is the faster, or keeps less. torch.nn.Transformer has one dropout for all its places,
+so the third row of a model compares the paper's places with torch's.
 """
 
 import argparse
+import warnings
+from functools import partial
 from typing import Any
 
 import torch
-from timing import interleaved, machine
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer import ModelConfig, Transformer, preset
+from timing import interleaved, machine
 
 DROPOUTS: dict[str, dict[str, Any]] = {
     "none": {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0},
@@ -56,13 +59,11 @@ class TorchTransformer(nn.Module):
             memory_key_padding_mask=padding,
             tgt_is_causal=True,
         )
-        logits: Tensor = self.output(hidden)
-        return logits
+        return self.output(hidden)
 
     def _embed(self, table: nn.Embedding, ids: Tensor) -> Tensor:
         x = table(ids) * self.config.d_model**0.5 + self.position.weight[: ids.shape[1]]
-        out: Tensor = self.dropout(x)
-        return out
+        return self.dropout(x)
 
 
 def batch(config: ModelConfig, sentences: int, longest: int) -> tuple[Tensor, Tensor]:
@@ -79,8 +80,29 @@ def batch(config: ModelConfig, sentences: int, longest: int) -> tuple[Tensor, Te
 
 def step(model: nn.Module, source: Tensor, target: Tensor, pad_id: int) -> None:
     model.zero_grad(set_to_none=True)
+    loss(model, source, target, pad_id).backward()
+
+
+def loss(model: nn.Module, source: Tensor, target: Tensor, pad_id: int) -> Tensor:
     logits = model(source, target[:, :-1])
-    F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=pad_id).backward()
+    return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=pad_id)
+
+
+def kept_for_backward(model: nn.Module, source: Tensor, target: Tensor, pad_id: int) -> int:
+    """Bytes that the forward pass keeps alive for the backward pass, weights aside: what decides the peak."""
+    weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
+    kept: dict[int, int] = {}
+
+    def keep(x: Tensor) -> Tensor:
+        storage = x.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+        value = loss(model, source, target, pad_id)  # alive while we count, so that no address is used twice
+    del value
+    return sum(kept.values())
 
 
 def main() -> None:
@@ -90,25 +112,26 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
     print(machine())
-    print(f"{options.sentences} sentences of up to {options.longest} tokens, best of {options.rounds} rounds\n")
-    print(f"{'model':<10} {'dropout':<22} {'glassformer':>12} {'torch.nn':>10} {'ratio':>7}")
+    print(f"{options.sentences} sentences of up to {options.longest} tokens, best of {options.rounds} rounds")
+    print("ms: forward and backward; MB: kept for the backward pass\n")
+    print(f"{'model':<9} {'dropout':<20} {'ours':>6} {'torch':>6} {'ratio':>7} {'ours':>8} {'torch':>7} {'ratio':>7}")
     for name in ("tiny", "tutorial"):
         for places, rates in DROPOUTS.items():
             config = preset(name, **rates)
-            source, target = batch(config, options.sentences, options.longest)
-            models = {"ours": Transformer(config).train(), "torch": TorchTransformer(config).train()}
-            seconds = interleaved(
-                {
-                    who: lambda model=model: step(model, source, target, config.pad_id)  # type: ignore[misc]
-                    for who, model in models.items()
-                },
-                options.rounds,
-            )
+            data = (*batch(config, options.sentences, options.longest), config.pad_id)
+            ours, theirs = Transformer(config).train(), TorchTransformer(config).train()
+            contestants = {"ours": partial(step, ours, *data), "theirs": partial(step, theirs, *data)}
+            seconds = interleaved(contestants, options.rounds)
+            memory = {"ours": kept_for_backward(ours, *data), "theirs": kept_for_backward(theirs, *data)}
             print(
-                f"{name:<10} {places:<22} {seconds['ours'] * 1e3:>9.0f} ms {seconds['torch'] * 1e3:>7.0f} ms"
-                f" {seconds['ours'] / seconds['torch']:>7.2f}"
+                f"{name:<9} {places:<20}"
+                f" {seconds['ours'] * 1e3:>6.0f} {seconds['theirs'] * 1e3:>6.0f} ms"
+                f" {seconds['ours'] / seconds['theirs']:>4.2f}"
+                f" {memory['ours'] / 1e6:>8.0f} {memory['theirs'] / 1e6:>7.0f} MB"
+                f" {memory['ours'] / memory['theirs']:>4.2f}"
             )
 
 
 if __name__ == "__main__":
+    warnings.filterwarnings("ignore", message="enable_nested_tensor")  # torch's, about its inference path
     main()

@@ -3,10 +3,10 @@
 import timeit
 
 import torch
-from timing import machine
 
 from glassformer import Transformer, preset, taps
 from glassformer.model import Tap
+from timing import machine
 
 
 def main() -> None:

@@ -3,12 +3,12 @@
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 
 
-def interleaved(contestants: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+def interleaved(contestants: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
     """Seconds of the best of `rounds` calls for each, called in turn so that a slow minute hurts all alike."""
     for call in contestants.values():
         call()  # warm up: allocations and caches are not what we measure

@@ -72,9 +72,7 @@ def build(config: ModelConfig, seed: int = 0, dtype: torch.dtype = torch.float64
     return model.eval()
 
 
-def sentences(
-    vocab_size: int, pad_id: int, lengths: list[int], seed: int, total: int | None = None
-) -> Tensor:
+def sentences(vocab_size: int, pad_id: int, lengths: list[int], seed: int, total: int | None = None) -> Tensor:
     """Random ids without padding inside, padded on the right to `total`."""
     generator = torch.Generator().manual_seed(seed)
     ids = torch.full((len(lengths), total or max(lengths)), pad_id)

@@ -25,7 +25,16 @@ _HOME = {
     "GlassformerError": "errors",
 }
 
-__all__ = ["GlassformerError", "ModelConfig", "Transformer", "load_model", "preset", "record", "save_model", "taps"]
+__all__ = [
+    "GlassformerError",
+    "ModelConfig",
+    "Transformer",
+    "load_model",
+    "preset",
+    "record",
+    "save_model",
+    "taps",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -81,9 +81,7 @@ def _read_manifest(path: Path) -> dict[str, dict[str, Any]]:
     files = table.get("files")
     # One way of writing it: so a changed byte anywhere in the manifest is found, even between the words.
     if not isinstance(files, dict) or path.read_bytes() != _manifest_bytes(files):
-        raise DirectoryError(
-            f"{path} was changed, or written by a newer glassformer: use another copy, or upgrade."
-        )
+        raise DirectoryError(f"{path} was changed, or written by a newer glassformer: use another copy, or upgrade.")
     for name, entry in files.items():
         # Nothing outside the directory is ever opened, whatever a stranger's manifest says.
         if Path(name).is_absolute() or ".." in Path(name).parts or not _is_entry(entry):

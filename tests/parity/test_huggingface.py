@@ -50,7 +50,10 @@ T5 = [
     (r"(\w+)\.block\.0\.layer\.0\.SelfAttention\.relative_attention_bias\.weight", r"\1.relative_bias.weight"),
     (r"(\w+)\.block\.(\d+)\.layer\.0\.SelfAttention\.([qkv])\.weight", r"\1.layers.\2.self_attention.\3_proj.weight"),
     (r"(\w+)\.block\.(\d+)\.layer\.0\.SelfAttention\.o\.weight", r"\1.layers.\2.self_attention.out_proj.weight"),
-    (r"(\w+)\.block\.(\d+)\.layer\.1\.EncDecAttention\.([qkv])\.weight", r"\1.layers.\2.cross_attention.\3_proj.weight"),
+    (
+        r"(\w+)\.block\.(\d+)\.layer\.1\.EncDecAttention\.([qkv])\.weight",
+        r"\1.layers.\2.cross_attention.\3_proj.weight",
+    ),
     (r"(\w+)\.block\.(\d+)\.layer\.1\.EncDecAttention\.o\.weight", r"\1.layers.\2.cross_attention.out_proj.weight"),
     (r"(\w+)\.block\.(\d+)\.layer\.0\.layer_norm\.weight", r"\1.layers.\2.self_attention_norm.weight"),
     (r"decoder\.block\.(\d+)\.layer\.1\.layer_norm\.weight", r"decoder.layers.\1.cross_attention_norm.weight"),
@@ -60,7 +63,7 @@ T5 = [
     (r"(\w+)\.block\.(\d+)\.layer\.\d\.DenseReluDense\.wi_1\.weight", r"\1.layers.\2.feed_forward.up_proj.weight"),
     (r"(\w+)\.block\.(\d+)\.layer\.\d\.DenseReluDense\.wo\.weight", r"\1.layers.\2.feed_forward.down_proj.weight"),
     (r"(\w+)\.final_layer_norm\.weight", r"\1.final_norm.weight"),
-]  # fmt: skip
+]
 
 
 def renamed(theirs, table):
@@ -85,9 +88,7 @@ def assert_same_logits(ours: Transformer, theirs, seed: int) -> None:
     config = ours.config
     source, target = sources(config, [11, 4, 7], seed), targets(config, [9, 9, 9], seed)
     with torch.no_grad():
-        wanted = theirs(
-            input_ids=source, attention_mask=ours.visible(source).long(), decoder_input_ids=target
-        ).logits
+        wanted = theirs(input_ids=source, attention_mask=ours.visible(source).long(), decoder_input_ids=target).logits
         found = ours(source, target)
     assert found.std() > 0.1, "logits that hardly differ would agree too easily"
     torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)

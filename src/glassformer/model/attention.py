@@ -50,9 +50,7 @@ class Attention(nn.Module):
         self.heads_out = Tap(f"B H {queries} D")
         self.output = Tap(f"B {queries} D")
 
-    def keys_values(
-        self, memory: Float[Tensor, "B M D"], turn: Float[Tensor, "2 M K"] | None = None
-    ) -> KeyValues:
+    def keys_values(self, memory: Float[Tensor, "B M D"], turn: Float[Tensor, "2 M K"] | None = None) -> KeyValues:
         """k = memory W_K, v = memory W_V, split into heads: with this attention's own matrices."""
         k = split_heads(self.k_proj(memory), self.n_heads)
         v = split_heads(self.v_proj(memory), self.n_heads)
@@ -83,9 +81,7 @@ class Attention(nn.Module):
             )
         return self.output(self._join(self.context(context)))
 
-    def _in_the_open(
-        self, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, bias: Tensor | None
-    ) -> Tensor:
+    def _in_the_open(self, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, bias: Tensor | None) -> Tensor:
         """The same, step by step, for whoever listens."""
         scores = q @ k.transpose(-2, -1) * self.scale
         mask = _additive(visible, bias)
@@ -103,8 +99,7 @@ class Attention(nn.Module):
     def _join(self, context: Tensor) -> Tensor:
         """Concatenate the heads and multiply by W_O; or, for whoever listens, add up what each head brings."""
         if not self.heads_out.heard:
-            output: Tensor = self.out_proj(merge_heads(context))
-            return output
+            return self.out_proj(merge_heads(context))
         own_rows = self.out_proj.weight.unflatten(1, (self.n_heads, -1))  # head h's share of W_O
         output = self.heads_out(torch.einsum("bhqk,dhk->bhqd", context, own_rows)).sum(dim=1)
         return output if self.out_proj.bias is None else output + self.out_proj.bias

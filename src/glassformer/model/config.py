@@ -130,9 +130,7 @@ class ModelConfig(Settings):
         for name in ("pad_id", "bos_id", "eos_id"):
             size = smallest if name == "pad_id" else self.vocab_size  # only padding stands on both sides
             if getattr(self, name) >= size:
-                yield (
-                    f"{name} = {getattr(self, name)} is outside a vocabulary of {size} tokens (0 to {size - 1})."
-                )
+                yield (f"{name} = {getattr(self, name)} is outside a vocabulary of {size} tokens (0 to {size - 1}).")
         if self.pad_id == self.eos_id:
             yield f"pad_id and eos_id are both {self.pad_id}, so the end of a sentence would count as padding."
         if self.positions == "rotary" and self.d_head % 2:

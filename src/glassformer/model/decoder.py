@@ -1,5 +1,8 @@
 """The decoder: the target so far and the encoder's output in, one vector a target position out."""
 
+from collections.abc import Sequence
+from typing import cast
+
 import torch
 from torch import nn
 
@@ -14,9 +17,12 @@ from glassformer.model.state import PastKeyValues
 class Decoder(Stack):
     """N layers of self-attention, cross-attention and feed-forward over the target (section 3.1)."""
 
+    layers: Sequence[DecoderLayer]
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config, config.vocab_size, "T", looks_ahead=False)
-        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        self.layers = cast("Sequence[DecoderLayer]", layers)
 
     def source_keys_values(self, memory: Float[Tensor, "B S D"]) -> list[KeyValues]:
         """One encoder output, and from it every layer's own K and V."""
@@ -38,9 +44,7 @@ class Decoder(Stack):
         visible = no_future(first, count, ids.device)
         order = self.order(first, count, like=x)
         for i, layer in enumerate(self.layers):
-            x = layer(
-                x, source[i], source_visible[:, None, None, :], visible, *order, past[i] if past else None
-            )
+            x = layer(x, source[i], source_visible[:, None, None, :], visible, *order, past[i] if past else None)
         return self.finish(x)
 
 

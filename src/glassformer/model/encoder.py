@@ -1,5 +1,8 @@
 """The encoder: source tokens in, one vector a token out, each informed by all the others."""
 
+from collections.abc import Sequence
+from typing import cast
+
 from torch import nn
 
 from glassformer.model.config import ModelConfig
@@ -11,9 +14,12 @@ from glassformer.model.stack import Stack
 class Encoder(Stack):
     """N layers of self-attention and feed-forward over the source (section 3.1)."""
 
+    layers: Sequence[EncoderLayer]
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config, config.source_vocab_size, "S", looks_ahead=True)
-        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+        layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+        self.layers = cast("Sequence[EncoderLayer]", layers)
 
     def forward(self, ids: Int[Tensor, "B S"], visible: Bool[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
         x = self.embed(ids, visible)

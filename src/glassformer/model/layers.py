@@ -55,9 +55,7 @@ class FeedForward(nn.Module):
     def __init__(self, config: ModelConfig, length: str) -> None:
         super().__init__()
         self.up_proj = nn.Linear(config.d_model, config.d_ff, bias=config.linear_bias)
-        self.gate_proj = (
-            nn.Linear(config.d_model, config.d_ff, bias=config.linear_bias) if config.gated else None
-        )
+        self.gate_proj = nn.Linear(config.d_model, config.d_ff, bias=config.linear_bias) if config.gated else None
         self.down_proj = nn.Linear(config.d_ff, config.d_model, bias=config.linear_bias)
         self.activation = config.activation
         self.dropout = config.activation_dropout

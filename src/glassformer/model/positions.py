@@ -85,9 +85,7 @@ def rotate(x: Float[Tensor, "B H M K"], turn: Float[Tensor, "2 M K"]) -> Float[T
     return x * cos + torch.cat((-right, left), dim=-1) * sin
 
 
-def turns(
-    first: int, length: int, d_head: int, base: float, like: Tensor
-) -> Float[Tensor, "2 {length} {d_head}"]:
+def turns(first: int, length: int, d_head: int, base: float, like: Tensor) -> Float[Tensor, "2 {length} {d_head}"]:
     """cos and sin of every angle of positions first, first + 1, ...: what `rotate` needs."""
     return rotations(_rows(first + length), d_head, base, like.dtype, like.device)[:, first : first + length]
 

@@ -45,23 +45,17 @@ class Embedding(nn.Module):
 class Stack(nn.Module):
     """Embedding and positions below, layers in the middle, a last norm on top where norms come first."""
 
-    layers: nn.ModuleList
-
     def __init__(self, config: ModelConfig, vocab_size: int, length: str, looks_ahead: bool) -> None:
         super().__init__()
         self.config = config
         self.embedding = Embedding(config, vocab_size, length)
         self.position = additive_positions(config, length)
         self.embedding_norm = Norm(config, length) if config.embedding_norm else None
-        self.relative_bias = (
-            RelativeBias(config, looks_ahead, length) if config.positions == "relative" else None
-        )
+        self.relative_bias = RelativeBias(config, looks_ahead, length) if config.positions == "relative" else None
         self.final_norm = Norm(config, length) if config.norm_first else None
         self.input = Tap(f"B {length} D")
 
-    def embed(
-        self, ids: Int[Tensor, "B S"], present: Bool[Tensor, "B S"], first: int = 0
-    ) -> Float[Tensor, "B S D"]:
+    def embed(self, ids: Int[Tensor, "B S"], present: Bool[Tensor, "B S"], first: int = 0) -> Float[Tensor, "B S D"]:
         """Tokens as vectors that know their place; `first` is the position of the first of them."""
         x = self.embedding(ids)
         if self.position is not None:

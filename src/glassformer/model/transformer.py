@@ -50,9 +50,7 @@ class Transformer(nn.Module):
         """True where there is a token, False where there is padding."""
         return source_ids != self.config.pad_id
 
-    def encode(
-        self, source_ids: Int[Tensor, "B S"], source_visible: Bool[Tensor, "B S"]
-    ) -> Float[Tensor, "B S D"]:
+    def encode(self, source_ids: Int[Tensor, "B S"], source_visible: Bool[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
         """The memory: one vector a source position."""
         check_mask(source_visible)
         return self.memory(self.encoder(source_ids, source_visible))
@@ -72,9 +70,7 @@ class Transformer(nn.Module):
         return self.logits(self.output_projection(hidden))
 
     @torch.no_grad()
-    def start(
-        self, source_ids: Int[Tensor, "B S"], source_visible: Bool[Tensor, "B S"] | None = None
-    ) -> DecoderState:
+    def start(self, source_ids: Int[Tensor, "B S"], source_visible: Bool[Tensor, "B S"] | None = None) -> DecoderState:
         """Encode, make every decoder layer's K and V of the memory, and be ready for the first `step`."""
         visible = self.visible(source_ids) if source_visible is None else source_visible
         memory = _without_padding(self.encode(source_ids, visible), visible)

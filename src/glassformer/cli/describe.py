@@ -1,0 +1,102 @@
+"""`glassformer describe`: what a model is made of, part by part or name by name."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from glassformer.cli.text import columns
+from glassformer.errors import InputError
+
+if TYPE_CHECKING:
+    from glassformer.model import Transformer
+
+
+def describe(
+    model: Annotated[
+        str,
+        typer.Argument(help="A model directory, or a preset: tiny, small, tutorial, paper-base, paper-big."),
+    ],
+    names: Annotated[bool, typer.Option("--names", help="List every parameter and every tap by name.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON, for programs.")] = False,
+) -> None:
+    """Show what a model is made of: its shape, its matrices, how many numbers each part holds."""
+    found = _open(model)
+    if as_json:
+        typer.echo(json.dumps(_everything(found), indent=2))
+        return
+    typer.echo("\n".join(_in_words(model, found)))
+    typer.echo("\n" + (_names(found) if names else _sizes(found)))
+
+
+def _open(name: str) -> "Transformer":
+    import torch
+
+    from glassformer.model import PRESETS, Transformer, load_model, preset
+
+    if Path(name).is_dir():
+        return load_model(name)
+    if name in PRESETS:
+        with torch.device("meta"):  # its shape is all that is asked for
+            return Transformer(preset(name))
+    raise InputError(f"{name} is neither a model directory nor a preset; the presets are {', '.join(PRESETS)}.")
+
+
+def _in_words(name: str, model: "Transformer") -> Iterator[str]:
+    config = model.config
+    yield f"{name}: {sum(weight.numel() for weight in model.parameters()):,} parameters"
+    yield (
+        f"  layers       {config.encoder_layers} encoder, {config.decoder_layers} decoder; "
+        f"{config.norm} norm {'before' if config.norm_first else 'after'} each sub-layer"
+    )
+    yield f"  width        {config.d_model}, in {config.n_heads} heads of {config.d_head}"
+    yield f"  feed-forward {config.d_ff} wide, {'gated ' if config.gated else ''}{config.activation}"
+    yield f"  positions    {config.positions}"
+    if config.share_embeddings:
+        yield f"  vocabulary   {config.vocab_size:,} tokens, one table for source and target"
+    else:
+        yield f"  vocabulary   {config.source_vocab_size:,} source and {config.vocab_size:,} target tokens"
+    yield f"  output       {'the target embeddings' if config.tie_output else 'a matrix of its own'}"
+
+
+def _sizes(model: "Transformer") -> str:
+    from glassformer.inspection.parts import parts
+
+    counts: dict[tuple[str, str], int] = {}
+    for part in parts(model):
+        place = (part.sublayer, part.part)
+        counts[place] = counts.get(place, 0) + part.size
+    total = sum(counts.values())
+    rows, last = [("part", "", "parameters", "share")], ""
+    for (sublayer, part_name), size in counts.items():
+        own = "" if part_name in sublayer else part_name
+        share = f"{100 * size / total:.1f} %"
+        rows.append((sublayer if sublayer != last else "", own, f"{size:,}", share))
+        last = sublayer
+    rows.append(("all", "", f"{total:,}", "100.0 %"))
+    return columns(rows, "llrr")
+
+
+def _names(model: "Transformer") -> str:
+    everything = _everything(model)
+    parameters = [
+        (entry["name"], entry["part"], " × ".join(map(str, entry["shape"]))) for entry in everything["parameters"]
+    ]
+    taps = [(entry["name"], " ".join(entry["axes"])) for entry in everything["taps"]]
+    return columns([("parameter", "part", "shape"), *parameters]) + "\n\n" + columns([("tap", "axes"), *taps])
+
+
+def _everything(model: "Transformer") -> dict[str, Any]:
+    from glassformer.inspection.parts import parts
+    from glassformer.model import taps
+
+    return {
+        "config": model.config.model_dump(mode="json"),
+        "parameters": [
+            {"name": part.name, "sublayer": part.sublayer, "part": part.part, "shape": part.shape}
+            for part in parts(model)
+        ],
+        "taps": [{"name": name, "axes": tap.axes} for name, tap in taps(model).items()],
+    }

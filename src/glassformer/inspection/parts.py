@@ -1,0 +1,65 @@
+"""Whose parameters are they? Every parameter's part, by the names that the paper and the seeds use."""
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from torch import nn
+
+# The first pattern that fits decides; a test holds that every parameter of every config fits one.
+PARTS = (
+    ("*_attention.q_proj.*", "W_Q"),
+    ("*_attention.k_proj.*", "W_K"),
+    ("*_attention.v_proj.*", "W_V"),
+    ("*_attention.out_proj.*", "W_O"),
+    ("*.feed_forward.*", "feed-forward"),
+    ("*_norm.*", "norms"),
+    ("*.position.*", "positions"),
+    ("*.relative_bias.*", "positions"),
+    ("*.embedding.*", "embeddings"),
+    ("output_projection.*", "output"),
+)
+SUBLAYERS = (
+    ("encoder.*.self_attention.*", "encoder self-attention"),
+    ("decoder.*.self_attention.*", "decoder self-attention"),
+    ("decoder.*.cross_attention.*", "decoder cross-attention"),
+    ("encoder.*.feed_forward.*", "encoder feed-forward"),
+    ("decoder.*.feed_forward.*", "decoder feed-forward"),
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One parameter's place in the whole."""
+
+    name: str
+    sublayer: str
+    """"decoder cross-attention", say; outside the sub-layers the same as `part`."""
+    part: str
+    """"W_K", say."""
+    shape: tuple[int, ...]
+    size: int
+
+
+def parts(model: nn.Module) -> list[Part]:
+    """Every parameter once, shared ones under their first name, in the order of the module tree."""
+    return [
+        Part(
+            name,
+            _first(SUBLAYERS, name) or part_of(name),
+            part_of(name),
+            tuple(weight.shape),
+            weight.numel(),
+        )
+        for name, weight in model.named_parameters()
+    ]
+
+
+def part_of(name: str) -> str:
+    """ "W_K" for `decoder.layers.3.cross_attention.k_proj.weight`."""
+    part = _first(PARTS, name)
+    assert part is not None, name
+    return part
+
+
+def _first(table: tuple[tuple[str, str], ...], name: str) -> str | None:
+    return next((label for pattern, label in table if fnmatchcase(name, pattern)), None)

@@ -1,0 +1,232 @@
+"""The model directory: what is saved comes back bit for bit, and what was damaged is never loaded."""
+
+import json
+import os
+import random
+import shutil
+import string
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as tries
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+from glassformer.errors import DirectoryError, GlassformerError, SettingsError
+from glassformer.model import Transformer, load_model, preset, save_model
+from glassformer.sealed import MANIFEST, building, verify
+from tests.models import build, configs, seeds, sources, targets
+
+FILES = {"config.json", "model.safetensors", "manifest.json"}
+
+
+@pytest.fixture
+def saved(tmp_path) -> Path:
+    save_model(build(preset("tiny", vocab_size=20, d_model=8, n_heads=2, d_ff=4)), tmp_path / "model")
+    return tmp_path / "model"
+
+
+@tries(max_examples=500)
+@given(configs(), seeds)
+@torch.no_grad()
+def test_random_models_come_back_with_the_same_bits(tmp_path_factory, config, seed):
+    model = build(config, seed, torch.float32)
+    source, target = sources(config, [4, 2], seed), targets(config, [3, 3], seed)
+    path = tmp_path_factory.mktemp("models") / "model"
+    save_model(model, path)
+    again = load_model(path)
+    assert again.config == config
+    assert set(os.listdir(path)) == FILES
+    for (name, weight), (other_name, other) in zip(model.named_parameters(), again.named_parameters(), strict=True):
+        assert name == other_name
+        assert torch.equal(weight, other), name
+    assert torch.equal(model(source, target), again(source, target))
+    shutil.rmtree(path)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_the_number_format_of_the_weights_is_kept(tmp_path, dtype):
+    save_model(build(preset("tiny", vocab_size=20), dtype=dtype), tmp_path / "model")
+    assert {weight.dtype for weight in load_model(tmp_path / "model").parameters()} == {dtype}
+
+
+@pytest.mark.parametrize("share", [True, False])
+@pytest.mark.parametrize("tie", [True, False])
+def test_tied_weights_are_stored_once_and_stay_tied(tmp_path, share, tie):
+    """transformers#38870, accelerate PR#2875: tied weights lost, or a random output layer after loading."""
+    save_model(build(preset("tiny", vocab_size=20, share_embeddings=share, tie_output=tie)), tmp_path / "model")
+    with safe_open(tmp_path / "model/model.safetensors", "pt") as file:
+        stored = set(file.keys())
+    assert ("decoder.embedding.weight" in stored) == (not share)
+    assert ("output_projection.weight" in stored) == (not tie)
+
+    model = load_model(tmp_path / "model")
+    assert (model.decoder.embedding.weight is model.encoder.embedding.weight) == share
+    assert (model.output_projection.weight is model.decoder.embedding.weight) == tie
+
+
+def test_a_loaded_model_can_be_trained(saved):
+    model = load_model(saved).train()
+    model(sources(model.config, [4], 0), targets(model.config, [3], 0)).sum().backward()
+    assert all(weight.grad is not None for weight in model.parameters())
+
+
+def test_two_hundred_corruptions_are_all_detected(saved, tmp_path):
+    """safetensors loads 15 % of corrupted files without a word; the seal finds all of them."""
+    seed = random.randrange(2**32)
+    pick = random.Random(seed)
+    for number in range(200):
+        broken = tmp_path / "broken"
+        shutil.copytree(saved, broken)
+        file = broken / pick.choice(sorted(FILES))
+        content = bytearray(file.read_bytes())
+        if number % 4 == 0:
+            file.write_bytes(content[: pick.randrange(len(content))])
+            done = "truncated"
+        else:
+            place = pick.randrange(len(content))
+            # Now and then a character that keeps JSON valid, which is the hardest to notice.
+            choices = string.printable.encode() if number % 2 else range(256)
+            content[place] = pick.choice([byte for byte in choices if byte != content[place]])
+            file.write_bytes(content)
+            done = f"byte {place} changed to {content[place]}"
+        with pytest.raises(GlassformerError):
+            pytest.fail(f"seed {seed}: {file.name} {done} and loaded: {load_model(broken)}")
+        shutil.rmtree(broken)
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_every_byte_of_every_small_file_matters(saved, name):
+    """Not a sample: each byte of the JSON files, and each of the first of the weights, is changed once."""
+    content = (saved / name).read_bytes()
+    for place in range(min(len(content), 1500)):
+        changed = bytearray(content)
+        changed[place] ^= 1
+        (saved / name).write_bytes(changed)
+        with pytest.raises(GlassformerError):
+            verify(saved)
+    (saved / name).write_bytes(content)
+    verify(saved)
+
+
+def reseal(directory: Path) -> None:
+    """Vouch for the files as they now are: so that a test meets what lies behind the checksums."""
+    content = {path.name: path.read_bytes() for path in directory.iterdir() if path.name != MANIFEST}
+    shutil.rmtree(directory)
+    with building(directory) as aside:
+        for name, value in content.items():
+            (aside / name).write_bytes(value)
+
+
+def test_missing_surplus_and_misshapen_tensors_are_named_together(saved):
+    weights = load_file(saved / "model.safetensors")
+    del weights["encoder.layers.0.self_attention.q_proj.weight"]
+    del weights["decoder.layers.3.cross_attention.k_proj.bias"]
+    weights["decoder.layers.4.cross_attention.k_proj.bias"] = torch.zeros(8, dtype=torch.float64)
+    weights["encoder.final_norm.weight"] = torch.zeros(9, dtype=torch.float64)
+    (saved / "model.safetensors").unlink()  # it is mapped into memory; never write over it
+    save_file(weights, saved / "model.safetensors")
+    reseal(saved)
+    with pytest.raises(DirectoryError) as error:
+        load_model(saved)
+    for word in (
+        "missing: decoder.layers.3.cross_attention.k_proj.bias, encoder.layers.0.self_attention.q_proj.weight",
+        "surplus: decoder.layers.4.cross_attention.k_proj.bias",
+        "encoder.final_norm.weight is [9] instead of [8]",
+    ):
+        assert word in str(error.value)
+
+
+def test_weights_that_are_not_numbers_of_one_kind_are_refused(saved):
+    weights = load_file(saved / "model.safetensors")
+    weights["encoder.final_norm.weight"] = torch.zeros(8, dtype=torch.int64)
+    (saved / "model.safetensors").unlink()
+    save_file(weights, saved / "model.safetensors")
+    reseal(saved)
+    with pytest.raises(DirectoryError, match="float64, int64"):
+        load_model(saved)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"d_modle": 8}, "did you mean 'd_model'"),
+        ({"auto_map": {"AutoModel": "evil.Model"}}, "There is no option 'auto_map'"),
+        ({"n_heads": "2"}, "n_heads = '2' should be a valid integer"),
+        ({"d_ff": 0}, "d_ff = 0 should be greater than or equal to 1"),
+    ],
+)
+def test_a_config_with_something_foreign_in_it_is_refused(saved, change, says):
+    config = json.loads((saved / "config.json").read_text())
+    (saved / "config.json").write_text(json.dumps(config | change))
+    reseal(saved)
+    with pytest.raises(SettingsError) as error:
+        load_model(saved)
+    assert says in str(error.value)
+    assert "config.json" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b'{"vocab_size": 9, "vocab_size": 9}', "'vocab_size' is given twice"),
+        (b'{"vocab_size": NaN}', "NaN is not a number that JSON knows"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"[1]", "holds a list"),
+        (b'{"vocab_size": 9', "not readable as JSON"),
+        (b'{"vocab_size": "\xff"}', "not readable as JSON"),
+        (b" " * 1_000_001, "larger than 1,000,000 bytes"),
+    ],
+)
+def test_a_config_that_is_not_json_is_refused(saved, content, says):
+    (saved / "config.json").write_bytes(content)
+    reseal(saved)
+    with pytest.raises(SettingsError, match=says):
+        load_model(saved)
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "/etc/passwd", "a/../../b"])
+def test_a_manifest_that_points_elsewhere_is_refused(saved, name):
+    manifest = json.loads((saved / MANIFEST).read_text())
+    manifest["files"][name] = {"bytes": 1, "sha256": "0" * 64}
+    (saved / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+    with pytest.raises(DirectoryError, match="entry that no glassformer writes"):
+        load_model(saved)
+
+
+def test_a_link_in_place_of_a_file_is_refused(saved, tmp_path):
+    shutil.move(saved / "config.json", tmp_path / "elsewhere.json")
+    (saved / "config.json").symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(DirectoryError, match=r"config\.json is missing"):
+        load_model(saved)
+
+
+def test_pickles_are_never_opened(saved):
+    """A directory that holds only somebody's pickle is no model, and is not looked into."""
+    (saved / "model.safetensors").unlink()
+    (saved / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'echo pwned'\ntR.")
+    reseal(saved)
+    with pytest.raises(DirectoryError, match=r"does not list model\.safetensors"):
+        load_model(saved)
+
+
+def test_what_exists_is_never_overwritten(saved):
+    before = {path.name: path.read_bytes() for path in saved.iterdir()}
+    with pytest.raises(DirectoryError, match="exists already: choose another name"):
+        save_model(Transformer(preset("tiny", vocab_size=20)), saved)
+    assert {path.name: path.read_bytes() for path in saved.iterdir()} == before
+
+
+def test_a_directory_that_is_not_there_is_one_sentence(tmp_path):
+    with pytest.raises(DirectoryError, match="There is no directory"):
+        load_model(tmp_path / "nowhere")
+    with pytest.raises(DirectoryError, match=r"has no manifest\.json"):
+        load_model(tmp_path)
+
+
+def test_notes_beside_the_model_do_no_harm(saved):
+    """The seal vouches for what it lists; a README that somebody writes later is not a damage."""
+    (saved / "NOTES.md").write_text("trained on a rainy day")
+    load_model(saved)
