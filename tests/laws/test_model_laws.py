@@ -254,8 +254,7 @@ def test_a_model_that_translated_first_can_still_be_trained(config, seed):
     """A position table made under inference_mode must not be an inference tensor when training asks for it."""
     from glassformer.model import positions
 
-    positions.sinusoids.cache_clear()
-    positions.rotations.cache_clear()
+    positions._made.cache_clear()
     model = build(config, seed)
     source, target = sources(config, [5], seed), targets(config, [4], seed)
     with torch.inference_mode():

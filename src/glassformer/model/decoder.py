@@ -1,10 +1,6 @@
 """The decoder: the target so far and the encoder's output in, one vector a target position out."""
 
-from collections.abc import Sequence
-from typing import cast
-
 import torch
-from torch import nn
 
 from glassformer.model.attention import KeyValues
 from glassformer.model.config import ModelConfig
@@ -14,15 +10,12 @@ from glassformer.model.stack import Stack
 from glassformer.model.state import PastKeyValues
 
 
-class Decoder(Stack):
+class Decoder(Stack[DecoderLayer]):
     """N layers of self-attention, cross-attention and feed-forward over the target (section 3.1)."""
 
-    layers: Sequence[DecoderLayer]
-
     def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config, config.vocab_size, "T", looks_ahead=False)
-        layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
-        self.layers = cast("Sequence[DecoderLayer]", layers)
+        layers = [DecoderLayer(config) for _ in range(config.decoder_layers)]
+        super().__init__(config, config.vocab_size, "T", looks_ahead=False, layers=layers)
 
     def source_keys_values(self, memory: Float[Tensor, "B S D"]) -> list[KeyValues]:
         """One encoder output, and from it every layer's own K and V."""

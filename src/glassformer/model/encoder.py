@@ -1,25 +1,17 @@
 """The encoder: source tokens in, one vector a token out, each informed by all the others."""
 
-from collections.abc import Sequence
-from typing import cast
-
-from torch import nn
-
 from glassformer.model.config import ModelConfig
 from glassformer.model.dims import Bool, Float, Int, Tensor
 from glassformer.model.layers import EncoderLayer
 from glassformer.model.stack import Stack
 
 
-class Encoder(Stack):
+class Encoder(Stack[EncoderLayer]):
     """N layers of self-attention and feed-forward over the source (section 3.1)."""
 
-    layers: Sequence[EncoderLayer]
-
     def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config, config.source_vocab_size, "S", looks_ahead=True)
-        layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
-        self.layers = cast("Sequence[EncoderLayer]", layers)
+        layers = [EncoderLayer(config) for _ in range(config.encoder_layers)]
+        super().__init__(config, config.source_vocab_size, "S", looks_ahead=True, layers=layers)
 
     def forward(self, ids: Int[Tensor, "B S"], visible: Bool[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
         x = self.embed(ids, visible)

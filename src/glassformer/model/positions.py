@@ -5,6 +5,8 @@ Fixed tables are pure functions, kept in a small cache: a model has no buffers, 
 
 import functools
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -28,7 +30,7 @@ class SinusoidalPositions(nn.Module):
     def forward(self, first: int, length: int, like: Tensor) -> Float[Tensor, "{length} D"]:
         """The vectors of positions first, first + 1, ...; `like` gives type and device."""
         first = first + self.offset
-        table = sinusoids(_rows(first + length), self.d_model, self.halves, like.dtype, like.device)
+        table = kept(sinusoids, first + length, self.d_model, self.halves, like.dtype, like.device)
         return self.output(table[first : first + length])
 
 
@@ -87,7 +89,8 @@ def rotate(x: Float[Tensor, "B H M K"], turn: Float[Tensor, "2 M K"]) -> Float[T
 
 def turns(first: int, length: int, d_head: int, base: float, like: Tensor) -> Float[Tensor, "2 {length} {d_head}"]:
     """cos and sin of every angle of positions first, first + 1, ...: what `rotate` needs."""
-    return rotations(_rows(first + length), d_head, base, like.dtype, like.device)[:, first : first + length]
+    table = kept(rotations, first + length, d_head, base, like.dtype, like.device)
+    return table[:, first : first + length]
 
 
 def distance_bucket(
@@ -107,8 +110,6 @@ def distance_bucket(
     return side + torch.where(distance < exact, distance, far.clamp(max=buckets - 1))
 
 
-@functools.lru_cache(maxsize=32)
-@torch.inference_mode(False)  # a table first asked for while translating must still serve in training
 def sinusoids(rows: int, width: int, halves: bool, dtype: torch.dtype, device: torch.device) -> Tensor:
     """The table of sines and cosines, computed in float64 and rounded once."""
     angles = _angles(rows, torch.arange(0, width, 2, dtype=torch.float64) / width, 10000.0)
@@ -121,8 +122,6 @@ def sinusoids(rows: int, width: int, halves: bool, dtype: torch.dtype, device: t
     return table.to(device, dtype)
 
 
-@functools.lru_cache(maxsize=32)
-@torch.inference_mode(False)
 def rotations(rows: int, d_head: int, base: float, dtype: torch.dtype, device: torch.device) -> Tensor:
     """cos and sin of every rotary angle, both halves of a head alike."""
     angles = _angles(rows, torch.arange(0, d_head, 2, dtype=torch.float64) / d_head, base).repeat(1, 2)
@@ -133,6 +132,14 @@ def _angles(rows: int, exponents: Tensor, base: float) -> Tensor:
     return torch.arange(rows, dtype=torch.float64)[:, None] / base**exponents
 
 
-def _rows(needed: int) -> int:
-    """A table size that seldom changes: the next power of two."""
-    return max(64, 1 << (needed - 1).bit_length())
+def kept(make: Callable[..., Tensor], rows: int, *options: Any) -> Tensor:
+    """A table of at least so many rows, made once; compiled code makes its own, since it cannot ask the cache."""
+    if torch.compiler.is_compiling():
+        return make(rows, *options)
+    return _made(make, max(64, 1 << (rows - 1).bit_length()), *options)  # a size that seldom changes
+
+
+@functools.lru_cache(maxsize=64)
+@torch.inference_mode(False)  # a table first asked for while translating must still serve in training
+def _made(make: Callable[..., Tensor], rows: int, *options: Any) -> Tensor:
+    return make(rows, *options)

@@ -1,7 +1,8 @@
 """What encoder and decoder have in common: token ids become vectors with a place, and attention learns distances."""
 
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Generic, NamedTuple, TypeVar, cast
 
 import torch
 from torch import nn
@@ -42,18 +43,24 @@ class Embedding(nn.Module):
         return self.output(x * self.scale if self.scale != 1.0 else x)
 
 
-class Stack(nn.Module):
+Layer = TypeVar("Layer", bound=nn.Module)
+
+
+class Stack(nn.Module, Generic[Layer]):
     """Embedding and positions below, layers in the middle, a last norm on top where norms come first."""
 
-    def __init__(self, config: ModelConfig, vocab_size: int, length: str, looks_ahead: bool) -> None:
+    def __init__(
+        self, config: ModelConfig, vocab_size: int, length: str, looks_ahead: bool, layers: list[Layer]
+    ) -> None:
         super().__init__()
         self.config = config
         self.embedding = Embedding(config, vocab_size, length)
         self.position = additive_positions(config, length)
         self.embedding_norm = Norm(config, length) if config.embedding_norm else None
-        self.relative_bias = RelativeBias(config, looks_ahead, length) if config.positions == "relative" else None
-        self.final_norm = Norm(config, length) if config.norm_first else None
         self.input = Tap(f"B {length} D")
+        self.relative_bias = RelativeBias(config, looks_ahead, length) if config.positions == "relative" else None
+        self.layers = cast("Sequence[Layer]", nn.ModuleList(layers))  # a ModuleList forgets what it holds
+        self.final_norm = Norm(config, length) if config.norm_first else None
 
     def embed(self, ids: Int[Tensor, "B S"], present: Bool[Tensor, "B S"], first: int = 0) -> Float[Tensor, "B S D"]:
         """Tokens as vectors that know their place; `first` is the position of the first of them."""

@@ -1,0 +1,125 @@
+"""Recording: by name, for the length of a block, and never silently deaf."""
+
+import pytest
+import torch
+
+from glassformer.errors import InputError
+from glassformer.inspection import record
+from glassformer.model import Transformer, preset, taps
+from tests.models import build, sources, targets
+from tests.plainly import run_plainly
+
+
+@pytest.fixture
+def model() -> Transformer:
+    return build(preset("tiny", vocab_size=20, d_model=8, n_heads=2, d_ff=4, decoder_layers=3))
+
+
+@pytest.fixture
+def batch(model) -> tuple[torch.Tensor, torch.Tensor]:
+    return sources(model.config, [5, 3], 0), targets(model.config, [4, 4], 0)
+
+
+def test_a_pattern_chooses_by_name(model, batch):
+    with record(model, "decoder.*.cross_attention.weights") as heard:
+        model(*batch)
+    assert list(heard) == [f"decoder.layers.{i}.cross_attention.weights" for i in range(3)]
+    assert heard["decoder.layers.1.cross_attention.weights"].shape == (2, 2, 4, 5)
+    assert heard.axes("decoder.layers.1.cross_attention.weights") == ("B", "H", "T", "S")
+
+
+def test_several_patterns_and_none(model, batch):
+    with record(model, "memory", "encoder.layers.0.*.q") as some, record(model) as everything:
+        model(*batch)
+    assert sorted(some) == ["encoder.layers.0.self_attention.q", "memory"]
+    assert set(everything) == set(taps(model))
+
+
+def test_a_pattern_that_names_nothing_is_an_error(model):
+    with pytest.raises(InputError, match=r"No tap is called 'decoder\.weights'"), record(model, "decoder.weights"):
+        pass
+
+
+def test_what_was_not_heard_says_why(model, batch):
+    with record(model, "logits", "memory") as heard:
+        with pytest.raises(InputError, match="run the model inside the block"):
+            heard["logits"]
+        model(*batch)
+    with pytest.raises(InputError, match="was not listened to"):
+        heard["encoder.input"]
+
+
+def test_decoding_is_heard_step_by_step(model, batch):
+    source, target = batch
+    with record(model, "decoder.layers.0.self_attention.weights") as heard:
+        state = model.start(source)
+        for column in target.split(1, dim=1):
+            model.step(column, state)
+    shapes = [tuple(x.shape) for x in heard.all("decoder.layers.0.self_attention.weights")]
+    assert shapes == [(2, 2, 1, n) for n in range(1, 5)]
+
+
+def test_the_block_ends_the_listening_even_when_it_fails(model, batch):
+    with pytest.raises(ZeroDivisionError), record(model):
+        raise ZeroDivisionError
+    assert not any(tap.heard for tap in taps(model).values())
+
+
+def test_what_was_recorded_holds_no_graph(model, batch):
+    with record(model, "logits") as heard:
+        model(*batch)
+    assert not heard["logits"].requires_grad
+
+
+def test_a_listener_may_put_something_else(model, batch):
+    """What-ifs stand on this: silence head 1 of one layer, and its share is gone from the output."""
+    attention = model.encoder.layers[0].self_attention
+
+    def without_head_1(shares):
+        return torch.cat((shares[:, :1], torch.zeros_like(shares[:, 1:])), dim=1)
+
+    before = model(*batch)
+    attention.heads_out.listeners.append(without_head_1)
+    with record(model, "encoder.layers.0.self_attention.*") as heard:
+        changed = model(*batch)
+    attention.heads_out.listeners.clear()
+    name = "encoder.layers.0.self_attention"
+    assert torch.all(heard[f"{name}.heads_out"][:, 1] == 0)
+    torch.testing.assert_close(heard[f"{name}.output"], heard[f"{name}.heads_out"][:, 0] + attention.out_proj.bias)
+    assert (changed - before).abs().max() > 1e-3
+    assert torch.equal(model(*batch), before)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's, on importing its own compiler
+@pytest.mark.parametrize("how", ["torch.compile(model)", "model.compile()", "a part of it"])
+def test_a_compiled_model_is_refused(model, how):
+    if how == "torch.compile(model)":
+        heard = torch.compile(model)
+    elif how == "model.compile()":
+        model.compile()
+        heard = model
+    else:
+        model.decoder = torch.compile(model.decoder)
+        heard = model
+    with pytest.raises(InputError, match="is compiled, and compiled code passes no taps"), record(heard):
+        pass
+
+
+def test_compiled_equals_eager_in_one_graph():
+    """The whole model is one graph, without a break; run without checked annotations, which do not compile."""
+    run_plainly("""
+        import torch
+        from glassformer import Transformer, preset
+
+        torch.manual_seed(0)
+        for options in (
+            {}, {"positions": "rotary"}, {"positions": "relative"}, {"positions": "learned"},
+            {"norm": "rms", "gated": True, "norm_first": False},
+        ):
+            model = Transformer(preset("tiny", vocab_size=20, encoder_layers=1, decoder_layers=2, **options)).double().eval()
+            compiled = torch.compile(model, backend="aot_eager", fullgraph=True, dynamic=True)
+            for s, t in ((3, 2), (9, 5), (70, 80)):
+                source, target = torch.randint(3, 20, (2, s)), torch.randint(3, 20, (2, t))
+                source[1, 2:] = 0
+                torch.testing.assert_close(compiled(source, target), model(source, target))
+    """)
