@@ -18,8 +18,8 @@ class Decoder(Stack[DecoderLayer]):
         super().__init__(config, config.vocab_size, "T", looks_ahead=False, layers=layers)
 
     def source_keys_values(self, memory: Float[Tensor, "B S D"]) -> list[KeyValues]:
-        """One encoder output, and from it every layer's own K and V."""
-        return [layer.source_keys_values(memory) for layer in self.layers]
+        """One encoder output, and from it every layer's own K and V: once a sentence, however long the target."""
+        return [layer.cross_attention.keys_values(memory) for layer in self.layers]
 
     def forward(
         self,

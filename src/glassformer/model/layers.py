@@ -127,10 +127,6 @@ class DecoderLayer(nn.Module):
         self.feed_forward_norm = AddNorm(config, "T")
         self.hidden = Tap("B T D")
 
-    def source_keys_values(self, memory: Float[Tensor, "B S D"]) -> KeyValues:
-        """This layer's own K and V of the encoder's output: the same for every target position, so made once."""
-        return self.cross_attention.keys_values(memory)
-
     def forward(
         self,
         x: Float[Tensor, "B T D"],
@@ -141,7 +137,10 @@ class DecoderLayer(nn.Module):
         turn: Float[Tensor, "2 T K"] | None = None,
         past: PastKeyValues | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """x is the whole target, or the newest tokens of it, whose elders are remembered in `past`."""
+        """x is the whole target, or the newest tokens of it, whose elders are remembered in `past`.
+
+        `source` is this layer's own K and V of the encoder's output: the same for every target position.
+        """
         y = self.self_attention_norm.before(x)
         own = self.self_attention.keys_values(y, turn)
         own = own if past is None else past.extend(own)

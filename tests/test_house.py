@@ -1,0 +1,178 @@
+"""The house itself: import directions, names, the README, and how fast the door opens."""
+
+import ast
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import glassformer
+from tests.plainly import ROOT, run_plainly
+
+SOURCE = ROOT / "src" / "glassformer"
+
+
+def rooms() -> dict[str, set[str]]:
+    """What docs/map.md allows: room -> the rooms it may import."""
+    table = (ROOT / "docs/map.md").read_text().split("Inside `model`")[0]
+    rows = re.findall(r"^\| `(\w+)` \| ([`\w, ]+) \|", table, re.MULTILINE)
+    return {room: set(re.findall(r"`(\w+)`", allowed)) for room, allowed in rows}
+
+
+def imported_rooms(file: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: imports are written out"
+            modules = [node.module]
+        found |= {module.split(".")[1] for module in modules if module.startswith("glassformer.")}
+    return found
+
+
+def test_rooms_import_only_rooms_below_them():
+    allowed = rooms()
+    for file in SOURCE.rglob("*.py"):
+        room = file.relative_to(SOURCE).parts[0].removesuffix(".py")
+        if room == "__init__":
+            continue  # the front door knows every room
+        assert room in allowed, f"docs/map.md does not know the room {room}"
+        beyond = imported_rooms(file) - allowed[room] - {room}
+        assert not beyond, f"{file.relative_to(ROOT)} imports {beyond}"
+
+
+def test_the_arrows_point_one_way():
+    allowed = rooms()
+    below: set[str] = set()
+    for room in reversed(allowed):  # the table is written from the top down
+        assert allowed[room] <= below, room
+        below.add(room)
+
+
+@pytest.mark.parametrize("package", ["transformers", "beartype", "hypothesis", "pytest"])
+def test_what_serves_the_tests_stays_out_of_the_source(package):
+    for file in SOURCE.rglob("*.py"):
+        assert not re.search(rf"^\s*(import|from) {package}\b", file.read_text(), re.MULTILINE), file
+
+
+def test_names_md_is_what_the_model_has():
+    """If this fails, a parameter or tap changed its name. Parameters are a file format: think, then `make names`."""
+    spec = importlib.util.spec_from_file_location("write_names", ROOT / "docs/write_names.py")
+    write_names = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(write_names)
+    assert write_names.PAGE.read_text() == write_names.page()
+
+
+def test_names_md_lists_every_name_of_the_tiny_preset():
+    """The page itself, unfolded, against the model: not what the script says of it."""
+    from glassformer.model import Transformer, preset, taps
+
+    model = Transformer(preset("tiny"))
+    page = (ROOT / "docs/names.md").read_text()
+    listed = []
+    for name in re.findall(r"^\| `([\w.{}-]+)` \|", page, re.MULTILINE):
+        layers = re.search(r"\{0-(\d+)\}", name)
+        listed += [name.replace(layers[0], str(i)) for i in range(int(layers[1]) + 1)] if layers else [name]
+    names = [name for name, _ in model.named_parameters()] + list(taps(model))
+    assert sorted(listed) == sorted(names)
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+
+
+def readme_commands() -> list[str]:
+    lines = [line.split("#")[0].strip() for block in blocks("sh") for line in block.splitlines()]
+    return [line for line in lines if line]
+
+
+@pytest.mark.parametrize("command", [line for line in readme_commands() if line.startswith("glassformer")])
+def test_the_readmes_commands_work(command, tmp_path):
+    done = subprocess.run(
+        [Path(sys.executable).with_name("glassformer"), *command.split()[1:]],
+        capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) > 5
+
+
+def test_the_readmes_make_targets_exist():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    used = {line.split()[1] for line in readme_commands() if line.startswith("make ")}
+    assert {"demo", "test"} <= used <= targets
+
+
+def test_the_readmes_python_runs(tmp_path):
+    examples = [block for block in blocks("python") if "import glassformer" in block]
+    assert examples
+    for example in examples:
+        run_plainly(f"import os; os.chdir({str(tmp_path)!r})\n" + example)
+
+
+def test_the_readmes_answer_is_the_code():
+    """The lines that answer the question stand in the source as they stand in the README."""
+    code = "".join((SOURCE / "model" / name).read_text() for name in ("attention.py", "decoder.py", "layers.py"))
+    lines = [line.split("#")[0].strip() for line in blocks("python")[0].splitlines()]
+    assert all(line in code for line in lines)
+    assert len([line for line in lines if line]) >= 3
+
+
+def test_the_readmes_links_lead_somewhere():
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for link in re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_every_public_name_can_be_had():
+    for name in glassformer.__all__:
+        assert getattr(glassformer, name) is not None
+        assert name in dir(glassformer)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        glassformer.nonsense  # noqa: B018
+
+
+def test_importing_glassformer_costs_little_beyond_torch():
+    """Everything that the public names bring, with torch already there: under 0.3 s of one core, best of three."""
+    seconds = [
+        float(
+            run_plainly("""
+                import time
+                import torch
+                start = time.process_time()  # not the clock on the wall, which others share
+                import glassformer
+                for name in glassformer.__all__:
+                    getattr(glassformer, name)
+                print(time.process_time() - start)
+            """)
+        )
+        for _ in range(3)
+    ]
+    assert min(seconds) < 0.3, seconds
+
+
+def test_help_never_imports_torch():
+    run_plainly("""
+        import sys
+        from glassformer.cli import app
+        for arguments in (["--help"], ["describe", "--help"], ["demo", "--help"], ["--version"]):
+            try:
+                app(arguments)
+            except SystemExit as leaving:
+                assert leaving.code in (0, None), arguments
+        assert "torch" not in sys.modules
+    """)
+
+
+def test_glassformer_brings_no_heavy_strangers():
+    run_plainly("""
+        import sys
+        import glassformer
+        for name in glassformer.__all__:
+            getattr(glassformer, name)
+        for stranger in ("transformers", "pandas", "beartype", "matplotlib", "torch._dynamo", "torchvision"):
+            assert stranger not in sys.modules, stranger
+    """)
