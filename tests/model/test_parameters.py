@@ -17,10 +17,6 @@ def on_paper(name: str, **changes) -> Transformer:
         return Transformer(preset(name, **changes))
 
 
-def count(model: Transformer) -> int:
-    return sum(weight.numel() for weight in model.parameters())
-
-
 def test_paper_base_by_part():
     """Table 3, base: N = 6, d_model = 512, d_ff = 2048, h = 8, d_k = d_v = 64, a vocabulary of 37,000."""
     n_layers, d_model, d_ff, heads, d_k, vocabulary = 6, 512, 2048, 8, 64, 37_000
@@ -61,16 +57,16 @@ def test_the_rows_of_the_papers_table_3(changes, millions):
 
     (The text says "about 37000", which is what paper-big's 213 million agrees with: see docs/decisions.md.)
     """
-    assert abs(count(on_paper("paper-base", vocab_size=41_000, **changes)) / 1e6 - millions) < 0.8
+    assert abs(on_paper("paper-base", vocab_size=41_000, **changes).n_parameters / 1e6 - millions) < 0.8
 
 
 def test_paper_big():
-    assert count(on_paper("paper-big")) == 214_245_376  # the paper says 213 million
+    assert on_paper("paper-big").n_parameters == 214_245_376  # the paper says 213 million
 
 
 def test_the_tutorial_has_the_count_it_prints():
     """bentrevett's notebook 6: "The model has 9,038,341 trainable parameters"."""
-    assert count(on_paper("tutorial")) == 9_038_341
+    assert on_paper("tutorial").n_parameters == 9_038_341
 
 
 @tries(max_examples=50)
@@ -78,7 +74,7 @@ def test_the_tutorial_has_the_count_it_prints():
 def test_every_parameter_of_every_config_has_its_part(config):
     with torch.device("meta"):
         model = Transformer(config)
-    assert sum(part.size for part in parts(model)) == count(model)
+    assert sum(part.size for part in parts(model)) == model.n_parameters
 
 
 def test_a_model_has_no_buffers():

@@ -33,7 +33,7 @@ def demo() -> None:
     swapped = _gap(_with_the_encoders(model, source, written[:, :-1]), at_once)
 
     for part in (
-        f"The tutorial's model, {sum(weight.numel() for weight in model.parameters()):,} parameters, all random: "
+        f"The tutorial's model, {model.n_parameters:,} parameters, all random: "
         "it has learned nothing yet, and what follows is true of any weights. "
         f"It read {source.shape[1]} source tokens and wrote {TOKENS}, one at a time, while we listened.",
         "",

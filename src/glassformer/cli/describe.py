@@ -46,7 +46,7 @@ def _open(name: str) -> "Transformer":
 
 def _in_words(name: str, model: "Transformer") -> Iterator[str]:
     config = model.config
-    yield f"{name}: {sum(weight.numel() for weight in model.parameters()):,} parameters"
+    yield f"{name}: {model.n_parameters:,} parameters"
     yield (
         f"  layers       {config.encoder_layers} encoder, {config.decoder_layers} decoder; "
         f"{config.norm} norm {'before' if config.norm_first else 'after'} each sub-layer"

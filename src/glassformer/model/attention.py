@@ -75,7 +75,7 @@ class Attention(nn.Module):
                 q,
                 k,
                 v,
-                attn_mask=_additive(visible, bias),
+                attn_mask=_mask(visible, bias),
                 dropout_p=self.dropout if self.training else 0.0,
                 scale=self.scale,
             )
@@ -84,7 +84,7 @@ class Attention(nn.Module):
     def _in_the_open(self, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, bias: Tensor | None) -> Tensor:
         """The same, step by step, for whoever listens."""
         scores = q @ k.transpose(-2, -1) * self.scale
-        mask = _additive(visible, bias)
+        mask = _mask(visible, bias)
         if mask is not None:
             scores = scores.masked_fill(~mask, -math.inf) if mask.dtype is torch.bool else scores + mask
         scores = self.scores(scores)
@@ -122,7 +122,7 @@ def check_mask(visible: Tensor | None) -> None:
         )
 
 
-def _additive(visible: Tensor | None, bias: Tensor | None) -> Tensor | None:
+def _mask(visible: Tensor | None, bias: Tensor | None) -> Tensor | None:
     check_mask(visible)
     if bias is None:
         return visible

@@ -33,6 +33,11 @@ class Embedding(nn.Module):
         self.output = Tap(f"B {length} D")
 
     def forward(self, ids: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
+        if ids.dim() != 2 or ids.dtype not in (torch.int64, torch.int32):
+            raise InputError(
+                f"Token ids come as whole numbers with two axes, sentences and positions; these are {ids.dtype} "
+                f"of shape {list(ids.shape)}."
+            )
         try:
             x = F.embedding(ids, self.weight)
         except IndexError:

@@ -28,6 +28,11 @@ class Transformer(nn.Module):
         self.tie()
         initialise(self)
 
+    @property
+    def n_parameters(self) -> int:
+        """Numbers that training can change; a shared one counts once."""
+        return sum(weight.numel() for weight in self.parameters())
+
     def tie(self) -> None:
         """Make shared weights one parameter, under its first name (section 3.4)."""
         if self.config.share_embeddings:
@@ -62,6 +67,7 @@ class Transformer(nn.Module):
         source_visible: Bool[Tensor, "B S"],
     ) -> Float[Tensor, "B T D"]:
         """One vector a target position, all at once; `project` makes logits of them."""
+        _check_rows(target_ids, source_visible)
         source = self.decoder.source_keys_values(_without_padding(memory, source_visible))
         return self.decoder(target_ids, source, source_visible)
 
@@ -83,12 +89,16 @@ class Transformer(nn.Module):
     @torch.no_grad()
     def step(self, target_ids: Int[Tensor, "B T"], state: DecoderState) -> Float[Tensor, "B T V"]:
         """The logits after the newest tokens (mostly one a sentence); `state` grows by them, in place."""
-        if len(target_ids) != len(state.source_visible):
-            raise InputError(
-                f"This step has tokens for {len(target_ids)} rows and its state has {len(state.source_visible)}: "
-                "call `state.reorder` when hypotheses are dropped or repeated."
-            )
+        _check_rows(target_ids, state.source_visible)
         return self.project(self.decoder(target_ids, state.source, state.source_visible, state.past))
+
+
+def _check_rows(target_ids: Tensor, source_visible: Tensor) -> None:
+    if len(target_ids) != len(source_visible):
+        raise InputError(
+            f"There are {len(target_ids)} target rows for {len(source_visible)} source rows: one belongs to one. "
+            "While decoding, `state.reorder` drops and repeats rows."
+        )
 
 
 def _without_padding(memory: Tensor, visible: Tensor) -> Tensor:
