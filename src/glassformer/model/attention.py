@@ -100,8 +100,8 @@ class Attention(nn.Module):
         """Concatenate the heads and multiply by W_O; or, for whoever listens, add up what each head brings."""
         if not self.heads_out.heard:
             return self.out_proj(merge_heads(context))
-        own_rows = self.out_proj.weight.unflatten(1, (self.n_heads, -1))  # head h's share of W_O
-        output = self.heads_out(torch.einsum("bhqk,dhk->bhqd", context, own_rows)).sum(dim=1)
+        own_columns = self.out_proj.weight.unflatten(1, (self.n_heads, -1))  # head h's share of W_O
+        output = self.heads_out(torch.einsum("bhqk,dhk->bhqd", context, own_columns)).sum(dim=1)
         return output if self.out_proj.bias is None else output + self.out_proj.bias
 
 

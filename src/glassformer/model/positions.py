@@ -112,24 +112,26 @@ def distance_bucket(
 
 def sinusoids(rows: int, width: int, halves: bool, dtype: torch.dtype, device: torch.device) -> Tensor:
     """The table of sines and cosines, computed in float64 and rounded once."""
-    angles = _angles(rows, torch.arange(0, width, 2, dtype=torch.float64) / width, 10000.0)
+    angles = _angles(rows, width, 10000.0)
     sin, cos = angles.sin(), angles.cos()[:, : width // 2]  # an odd width has one sine more
-    table = torch.empty(rows, width, dtype=torch.float64)
     if halves:
-        table = torch.cat((sin, cos), dim=1)
-    else:
-        table[:, 0::2], table[:, 1::2] = sin, cos
+        return torch.cat((sin, cos), dim=1).to(device, dtype)
+    table = sin.new_empty(rows, width)
+    table[:, 0::2], table[:, 1::2] = sin, cos
     return table.to(device, dtype)
 
 
 def rotations(rows: int, d_head: int, base: float, dtype: torch.dtype, device: torch.device) -> Tensor:
     """cos and sin of every rotary angle, both halves of a head alike."""
-    angles = _angles(rows, torch.arange(0, d_head, 2, dtype=torch.float64) / d_head, base).repeat(1, 2)
+    angles = _angles(rows, d_head, base).repeat(1, 2)
     return torch.stack((angles.cos(), angles.sin())).to(device, dtype)
 
 
-def _angles(rows: int, exponents: Tensor, base: float) -> Tensor:
-    return torch.arange(rows, dtype=torch.float64)[:, None] / base**exponents
+def _angles(rows: int, width: int, base: float) -> Tensor:
+    """pos / base^(2i / width), on the CPU whatever the device: not every one has float64."""
+    position = torch.arange(rows, dtype=torch.float64, device="cpu")
+    exponent = torch.arange(0, width, 2, dtype=torch.float64, device="cpu") / width
+    return position[:, None] / base**exponent
 
 
 def kept(make: Callable[..., Tensor], rows: int, *options: Any) -> Tensor:
