@@ -91,6 +91,8 @@ def readme_commands() -> list[str]:
 
 @pytest.mark.parametrize("command", [line for line in readme_commands() if line.startswith("glassformer")])
 def test_the_readmes_commands_work(command, tmp_path):
+    (tmp_path / "train.en").write_text("good morning\nthank you\n\n")
+    (tmp_path / "train.de").write_text("guten Morgen\ndanke\nein Satz zu viel\n")
     done = subprocess.run(
         [Path(sys.executable).with_name("glassformer"), *command.split()[1:]],
         capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path,
@@ -158,7 +160,7 @@ def test_help_never_imports_torch():
     run_plainly("""
         import sys
         from glassformer.cli import app
-        for arguments in (["--help"], ["describe", "--help"], ["demo", "--help"], ["--version"]):
+        for arguments in (["--help"], ["describe", "--help"], ["demo", "--help"], ["doctor", "--help"], ["--version"]):
             try:
                 app(arguments)
             except SystemExit as leaving:

@@ -13,5 +13,9 @@ class DirectoryError(GlassformerError):
     """A file or directory that is absent, damaged, incomplete, or not what it says it is."""
 
 
+class DataError(GlassformerError):
+    """A text file that cannot be used as it is: its encoding, its lines, its columns, its counterpart."""
+
+
 class InputError(GlassformerError):
     """A value handed to a call that it cannot work with: ids, masks, lengths, names."""

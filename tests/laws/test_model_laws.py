@@ -9,7 +9,7 @@ from torch.func import functional_call
 
 from glassformer.inspection import record
 from glassformer.model import ModelConfig, Transformer, preset
-from tests.models import build, configs, lengths, seeds, sources, targets
+from tests.models import KINDS_OF_POSITIONS, build, configs, lengths, seeds, sources, targets
 from tests.plainly import run_plainly
 
 TOLERANCE = {"rtol": 1e-9, "atol": 1e-9}
@@ -87,6 +87,34 @@ def test_a_permuted_batch_gives_permuted_results(config, order, seed):
     model = build(config, seed)
     source, target = sources(config, [3, 8, 1, 5], seed), targets(config, [6, 2, 4, 6], seed)
     close(model(source[order], target[order]), model(source, target)[order])
+
+
+@pytest.mark.parametrize("positions", KINDS_OF_POSITIONS)
+@pytest.mark.parametrize("norm_first", [True, False])
+@torch.no_grad()
+def test_the_order_of_tokens_matters(positions, norm_first):
+    """Two source tokens exchanged give more than two rows exchanged: without positions, it would be just that."""
+    model = build(preset("tiny", vocab_size=20, d_model=16, positions=positions, norm_first=norm_first))
+    source = torch.tensor([[4, 5, 6, 7, 8]])
+    order = torch.tensor([0, 3, 2, 1, 4])
+    visible = model.visible(source)
+    there, back = model.encode(source, visible), model.encode(source[:, order], visible)[:, order]
+    assert (there - back).abs().max() > 1e-6  # a thousand million times the rounding
+
+
+@tries(max_examples=40)
+@given(configs(positions="rotary"), st.integers(1, 100), seeds)
+@torch.no_grad()
+def test_with_rotary_positions_only_distances_count(config, shift, seed):
+    """The same vectors, all of them further on, look at each other as before."""
+    model = build(config, seed)
+    attention = model.encoder.layers[0].self_attention
+    x = torch.randn(2, 5, config.d_model, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    found = [
+        attention(x, *attention.keys_values(x, turn), None, None, turn)
+        for turn in (model.encoder.order(first, 5, like=x).turn for first in (0, shift))
+    ]
+    close(*found)
 
 
 @tries(max_examples=100)

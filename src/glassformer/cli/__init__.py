@@ -8,6 +8,7 @@ import typer
 from glassformer import __version__
 from glassformer.cli.demo import demo
 from glassformer.cli.describe import describe
+from glassformer.cli.doctor import doctor
 from glassformer.errors import GlassformerError
 
 app = typer.Typer(
@@ -19,6 +20,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(describe)
+app.command()(doctor)
 
 
 def _version(wanted: bool) -> None:
