@@ -115,6 +115,12 @@ def test_the_readmes_python_runs(tmp_path):
         run_plainly(f"import os; os.chdir({str(tmp_path)!r})\n" + example)
 
 
+def test_the_python_of_the_docs_runs():
+    for page in (ROOT / "docs").glob("*.md"):
+        for example in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+            run_plainly(example)
+
+
 def test_the_readmes_answer_is_the_code():
     """The lines that answer the question stand in the source as they stand in the README."""
     code = "".join((SOURCE / "model" / name).read_text() for name in ("attention.py", "decoder.py", "layers.py"))

@@ -1,0 +1,150 @@
+"""The built-in corpus says what it promises: correct agreement everywhere, and a test that asks about unseen pairs."""
+
+import hashlib
+import re
+from itertools import islice, pairwise
+
+import pytest
+
+from glassformer import street
+from glassformer.street.grammar import (
+    ACCUSATIVE,
+    HE_SHE_IT,
+    HIM_HER_IT,
+    NOMINATIVE,
+    PAST,
+    SHAPES,
+    SHAPES_ABOUT_PLACES,
+    TENSES,
+    Plot,
+    because,
+)
+from glassformer.street.lexicon import MOVERS, PLACES, REASONS, VERBS
+from tests.plainly import ROOT
+
+GENDERS = "mfn"
+ARTICLES = {"der", "die", "das", "den"}
+
+
+def some(split: str, count: int = 5000) -> list[street.Sentence]:
+    return list(islice(street.sentences(split, count, seed=11), count))
+
+
+def test_it_is_rich_enough_to_be_worth_learning():
+    assert len(MOVERS) + len(PLACES) >= 60
+    for nouns in (MOVERS, PLACES):
+        for gender in GENDERS:
+            assert sum(noun.gender == gender for noun in nouns) >= 14
+    assert len(VERBS) >= 40
+    assert len(REASONS) >= 40
+    assert len(set(SHAPES_ABOUT_PLACES)) >= 6
+    # One shape, one tense, one degree alone:
+    assert len(MOVERS) * len(PLACES) * len(VERBS) * len(REASONS) > 1_000_000
+    for words in (MOVERS, PLACES, VERBS, REASONS):
+        assert len({word.english for word in words}) == len(words), "an English word would have two translations"
+
+
+def test_the_seeds_sentences_are_made_by_the_grammar():
+    by_name = {word.english: word for word in (*MOVERS, *PLACES, *VERBS, *REASONS)}
+    made = {}
+    for reason in ("tired", "wide"):
+        plot = Plot(by_name["animal"], by_name["street"], by_name["cross"], by_name[reason], PAST, ("too", "zu"))
+        sentence = because(plot)
+        made[sentence.source] = sentence.target
+    assert made == street.SEEDS_SENTENCES
+
+
+def test_the_same_seed_gives_the_same_sentences_for_ever():
+    """A checksum of the first thousand: results from different machines and years are about the same corpus."""
+    text = "\n".join(f"{s.source}\t{s.target}" for s in street.sentences("train", 1000))
+    assert [s.source for s in street.sentences("train", 50)] == [s.source for s in street.sentences("train", 50)]
+    assert [s.source for s in street.sentences("train", 50)] != [s.source for s in street.sentences("train", 50, 1)]
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "2be0a7a2f340561d"
+
+
+def test_no_noun_pair_is_in_two_splits_and_every_noun_is_in_training():
+    pairs = {
+        split: {(s.plot.mover.english, s.plot.place.english) for s in some(split, 20_000 if split == "train" else 3000)}
+        for split in ("train", "dev", "test")
+    }
+    assert not pairs["train"] & pairs["test"]
+    assert not pairs["train"] & pairs["dev"]
+    assert not pairs["dev"] & pairs["test"]
+    assert ("animal", "street") in pairs["test"]
+    assert {mover for mover, _ in pairs["train"]} == {noun.english for noun in MOVERS}
+    assert {place for _, place in pairs["train"]} == {noun.english for noun in PLACES}
+    assert len(pairs["test"]) > 100
+
+
+@pytest.mark.parametrize("split", ["train", "dev", "test"])
+def test_every_article_and_pronoun_agrees_with_its_noun(split):
+    """Read from the German text, not from the plot: each article before each noun, and each pronoun."""
+    genders = {noun.german: noun.gender for noun in (*MOVERS, *PLACES)}
+    movers = {noun.german for noun in MOVERS}
+    for sentence in some(split):
+        words = [word.strip(".,") for word in sentence.target.split()]
+        for before, word in pairwise(words):
+            if word in genders:
+                case = NOMINATIVE if word in movers or before.istitle() else ACCUSATIVE
+                assert before.lower() in {case[genders[word]], NOMINATIVE[genders[word]]}, sentence.target
+        # The place is in the accusative unless it begins the sentence.
+        place = sentence.plot.place
+        article = words[words.index(place.german) - 1]
+        assert article in (ACCUSATIVE[place.gender], NOMINATIVE[place.gender].title()), sentence.target
+
+        found = street.pronouns(sentence.target)
+        assert found == ([] if sentence.pronoun is None else [sentence.pronoun]), sentence.target
+        if found:
+            allowed = {HE_SHE_IT[sentence.plot.referent.gender], HIM_HER_IT[sentence.plot.place.gender]}
+            assert found[0] in allowed
+
+
+def test_pronouns_are_asked_of_both_sides_and_all_genders_and_not_always():
+    asked = [s for s in some("test") if s.pronoun]
+    assert 0.5 < len(asked) / 5000 < 0.95
+    for of in ("mover", "place"):
+        for gender in GENDERS:
+            assert sum(s.plot.reason.of == of and s.plot.referent.gender == gender for s in asked) > 200
+    decisive = [s for s in asked if s.plot.mover.gender != s.plot.place.gender]
+    assert len(decisive) > len(asked) / 2, "where both have one gender, nothing is asked"
+
+
+def test_sentences_are_well_formed():
+    for sentence in some("train", 20_000):
+        for text in (sentence.source, sentence.target):
+            assert text[0].isupper()
+            assert text.endswith(".")
+            assert "  " not in text
+            assert " ," not in text
+            assert text == text.strip()
+        assert ARTICLES.isdisjoint(street.pronouns(sentence.target))
+        negated = "n't" in sentence.source or " not " in sentence.source
+        assert negated == (" nicht" in sentence.target), sentence
+
+
+def test_the_docs_show_real_sentences_and_true_counts():
+    page = (ROOT / "docs/data.md").read_text().split("## The built-in corpus")[1]
+    for german in re.findall(r"^\| [A-Z][^|]+ \| ([^|]+) \|$", page, re.MULTILINE)[1:]:
+        nouns = [noun for noun in (*MOVERS, *PLACES) if f" {noun.german}" in german.replace("**", "")]
+        assert len(nouns) == 2, german
+    counts = [len(MOVERS) + len(PLACES), len(VERBS), len(REASONS)]
+    assert "{} nouns of all three\ngenders, {} verbs, {} reasons".format(*counts) in page
+
+
+def test_different_sentences_only():
+    sources = [sentence.source for sentence in some("test", 5000)]
+    assert len(set(sources)) == len(sources)
+
+
+def test_one_source_has_one_translation():
+    """Otherwise no model could be right about it."""
+    known: dict[str, str] = {}
+    for sentence in islice(street.sentences("train", 60_000, seed=3), 60_000):
+        assert known.setdefault(sentence.source, sentence.target) == sentence.target
+    for mover, place in ((MOVERS[0], PLACES[0]), (MOVERS[20], PLACES[15])):
+        for verb in VERBS:
+            for reason in REASONS[::7]:
+                for tense in TENSES if verb.is_a_choice else TENSES[:-2]:
+                    for shape in SHAPES if reason.of == "mover" else SHAPES_ABOUT_PLACES:
+                        made = shape(Plot(mover, place, verb, reason, tense, ("very", "sehr")))
+                        assert known.setdefault(made.source, made.target) == made.target
