@@ -38,6 +38,7 @@ names: setup    ## write docs/names.md anew from the model
 bench: setup    ## run the benchmarks (minutes; use a quiet machine)
 	$(BIN)/python benchmarks/forward_backward.py
 	$(BIN)/python benchmarks/silent_tap.py
+	$(BIN)/python benchmarks/store_memory.py
 
 lock:           ## choose new versions of everything but torch (see CONTRIBUTING.md)
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock

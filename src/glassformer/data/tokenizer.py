@@ -68,7 +68,7 @@ class Tokenizer:
         """The files of this tokenizer into a directory under construction."""
         directory.mkdir()
         (directory / SETTINGS).write_text(self.settings.as_json(), encoding="utf-8")
-        for name, model in self._files().items():
+        for name, model in self.files().items():
             (directory / name).write_bytes(model)
 
     @classmethod
@@ -87,7 +87,8 @@ class Tokenizer:
         except DataError as error:
             raise DirectoryError(f"{directory}: {error}") from None
 
-    def _files(self) -> dict[str, bytes]:
+    def files(self) -> dict[str, bytes]:
+        """What it is made of, by file name."""
         if self.settings.joint:
             return {"joint.model": self._models["source"]}
         return {f"{side}.model": model for side, model in self._models.items()}
