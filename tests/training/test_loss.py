@@ -1,0 +1,69 @@
+"""The loss counts every real token once, however the sentences are put together."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as tries
+from hypothesis import strategies as st
+
+from glassformer.data.batch import make_batch
+from glassformer.data.tokenizer import BOS, EOS, PAD
+from glassformer.model import ModelConfig
+from glassformer.training import summed_loss
+from tests.models import build, configs, seeds
+
+ours = {"pad_id": PAD, "bos_id": BOS, "eos_id": EOS}
+
+
+def pairs(config: ModelConfig, count: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Sentences of ragged lengths, as they stand in a store."""
+    random = np.random.default_rng(seed)
+
+    def sentence(vocab_size: int) -> np.ndarray:
+        return np.append(random.integers(3, vocab_size, random.integers(1, 9)), EOS)
+
+    return [(sentence(config.source_vocab_size), sentence(config.vocab_size)) for _ in range(count)]
+
+
+@tries(max_examples=60)
+@given(configs(**ours), seeds, st.floats(0, 0.5))
+@torch.no_grad()
+def test_it_is_the_sum_over_sentences_alone(config, seed, smoothing):
+    """Written out: -(1 - ε) log p(right) - ε mean of log p(all), for each token of each sentence by itself."""
+    model = build(config, seed)
+    data = pairs(config, 4, seed)
+    expected = 0.0
+    for source, target in data:
+        target_in = torch.tensor([[BOS, *target[:-1]]])
+        log_p = model(torch.tensor(source)[None], target_in)[0].log_softmax(-1)
+        right = log_p[torch.arange(len(target)), torch.tensor(target)]
+        expected -= ((1 - smoothing) * right + smoothing * log_p.mean(-1)).sum().item()
+    assert summed_loss(model, make_batch(data), smoothing).item() == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("together", [32, 8, 1])
+def test_one_batch_of_32_equals_4_of_8_equals_32_of_1(together):
+    """transformers PR#34191, OpenNMT-py#2209: accumulation that averages averages. In float64, to 1e-12."""
+    config = ModelConfig(vocab_size=30, d_model=16, n_heads=2, d_ff=16, encoder_layers=2, decoder_layers=2, dropout=0.0)
+    data = pairs(config, 32, seed=1)
+    tokens = make_batch(data).tokens
+    assert tokens == sum(len(target) for _, target in data)
+
+    def gradients(size: int) -> list[torch.Tensor]:
+        model = build(config, seed=1).train()
+        for start in range(0, 32, size):
+            (summed_loss(model, make_batch(data[start : start + size]), 0.1) / tokens).backward()
+        return [weight.grad for weight in model.parameters()]
+
+    for ours, whole in zip(gradients(together), gradients(32), strict=True):
+        torch.testing.assert_close(ours, whole, rtol=0, atol=1e-12)
+
+
+def test_the_target_is_shifted_exactly_once():
+    """transformers #46901: a double shift trains a model to predict the token after next."""
+    batch = make_batch([(np.array([7, EOS]), np.array([4, 5, 6, EOS])), (np.array([8, 9, EOS]), np.array([4, EOS]))])
+    assert batch.source.tolist() == [[7, EOS, PAD], [8, 9, EOS]]
+    assert batch.target_in.tolist() == [[BOS, 4, 5, 6], [BOS, 4, PAD, PAD]]
+    assert batch.target_out.tolist() == [[4, 5, 6, EOS], [4, EOS, PAD, PAD]]
+    assert batch.tokens == 6
