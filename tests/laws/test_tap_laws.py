@@ -99,7 +99,7 @@ def test_the_stacks_can_be_redone_from_what_their_taps_say(config, seed):
     close(logits, F.linear(top, model.output_projection.weight, model.output_projection.bias))
 
 
-@tries(max_examples=60)
+@tries(max_examples=200)
 @given(configs(), seeds)
 @torch.no_grad()
 def test_each_decoder_layer_makes_its_own_keys_and_values_of_the_memory_once_for_each_sentence(config, seed):
