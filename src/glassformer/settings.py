@@ -20,7 +20,12 @@ class Settings(BaseModel):
     """The base of everything that is configured: an option is a field with its meaning written under it."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True, protected_namespaces=()
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        use_attribute_docstrings=True,
+        protected_namespaces=(),
+        defer_build=True,  # validators are made when first used, not at import
     )
 
     def __init__(self, **options: Any) -> None:
