@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from glassformer.model import preset, save_model, taps
+from glassformer.model import PRESETS, preset, save_model, taps
 from tests.models import build
 
 COMMAND = Path(sys.executable).with_name("glassformer")
@@ -59,6 +59,12 @@ def test_what_a_user_can_cause_is_one_sentence(arguments, says):
     assert done.stderr.startswith("glassformer: ")
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_describe_names_every_preset_in_its_help():
+    """Written out in the help, because reading them would import torch."""
+    text = " ".join(glassformer("describe", "--help").stdout.replace("│", " ").split())
+    assert all(f" {name}," in text or f" {name}." in text for name in PRESETS)
 
 
 def test_wrong_usage_is_exit_code_2():

@@ -98,6 +98,7 @@ def test_nothing_usable_and_somebody_elses_directory(tokenizer, tmp_path):
     assert not (tmp_path / "store").exists()
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis/chapter1.txt").write_text("precious")
+    (tmp_path / "thesis/store.json").write_text("{}")  # looking like a store is not enough to be deleted
     (tmp_path / "good.tsv").write_text("a\tb\n")
     with pytest.raises(DirectoryError, match="not a store of ours"):
         open_store(corpus(tmp_path / "good.tsv"), tokenizer, tmp_path / "thesis")

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,6 +98,14 @@ class OneFile:
 
 
 Corpus = TwoFiles | OneFile
+
+Watch = Callable[[Iterable[Pair], str], Iterable[Pair]]
+"""Passes pairs on, and may show how far it is; gets what is being done as a word or two."""
+
+
+def unwatched(pairs: Iterable[Pair], _: str) -> Iterable[Pair]:
+    """The `Watch` of those who do not look."""
+    return pairs
 
 
 def corpus(source: str | os.PathLike[str], target: str | os.PathLike[str] | None = None) -> Corpus:

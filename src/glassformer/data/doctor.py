@@ -9,7 +9,7 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.data.corpus import Corpus, Pair
-from glassformer.sealed import building
+from glassformer.data.corpus import Corpus, Pair, Watch, unwatched
+from glassformer.sealed import building, refuse_existing
 
 CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
 LINE_BREAKS = re.compile("[\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
@@ -75,14 +75,12 @@ def repaired(pair: Pair) -> Pair:
     return Pair(pair.line, source, target)
 
 
-Watch = Callable[[Iterable[Pair], str], Iterable[Pair]]
-"""Passes pairs on, and may show how far it is; gets what is being done as a word or two."""
-
-
 def diagnose(
-    corpus: Corpus, test: Corpus | None = None, fix: Path | None = None, watch: Watch = lambda pairs, _: pairs
+    corpus: Corpus, test: Corpus | None = None, fix: Path | None = None, watch: Watch = unwatched
 ) -> Diagnosis:
     """Examine every pair; with `fix`, write what is left of them to a new directory."""
+    if fix is not None:
+        refuse_existing(fix)  # before the work, not after it
     pairs = corpus.check()
     if test is not None:
         test.check()
@@ -90,22 +88,23 @@ def diagnose(
     findings: dict[str, Finding] = {}
     kept = 0
 
-    def mended() -> Iterator[Pair]:
+    def clean() -> Iterator[Pair]:
         nonlocal kept
         for pair in watch(corpus, "examining"):
-            kinds = judge.kinds(pair)
+            mended = repaired(pair)
+            kinds = judge.kinds(pair, mended)
             for kind in kinds:
                 findings.setdefault(kind, Finding(kind)).add(pair.line)
             if not DROPPED.intersection(kinds):
                 kept += 1
-                yield repaired(pair)
+                yield mended
 
     if fix is None:
-        for _ in mended():
+        for _ in clean():
             pass
     else:
         with building(fix) as directory:
-            _write(mended(), corpus, directory)
+            _write(clean(), corpus, directory)
     return Diagnosis(pairs, kept, {kind: findings[kind] for kind in KINDS if kind in findings})
 
 
@@ -126,17 +125,16 @@ class Judge:
         self._leaning = Leaning(*triples)
         self._first = _first_of_its_kind(np.frombuffer(hashes, dtype=np.uint64))
 
-    def kinds(self, pair: Pair) -> list[str]:
-        """Every kind of trouble with this pair."""
+    def kinds(self, pair: Pair, mended: Pair) -> list[str]:
+        """Every kind of trouble with this pair, as it stands in the file and `repaired`."""
         text = pair.source + pair.target
-        pair = repaired(pair)
-        _, source, target = pair
+        _, source, target = mended
         if not source or not target:
             return ["one-sided" if source or target else "empty"]
         tests = {
             "duplicate": not self._first[pair.line - 1],
             "identical": source == target,
-            "length-ratio": abs(_log_ratio(pair) - self._usual_ratio) > math.log(RATIO),
+            "length-ratio": abs(_log_ratio(mended) - self._usual_ratio) > math.log(RATIO),
             "overlong": max(len(source), len(target)) > LONGEST,
             "control": CONTROL.search(text) is not None,
             "line-break": LINE_BREAKS.search(text) is not None,

@@ -7,7 +7,7 @@ same; memory does not grow with the corpus. Knows nothing of batches.
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,13 +18,13 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.data.corpus import Corpus, Pair
-from glassformer.data.tokenizer import Side, Tokenizer
-from glassformer.errors import DataError, DirectoryError
-from glassformer.sealed import building, verify
+from glassformer.data.corpus import Corpus, Pair, Watch, unwatched
+from glassformer.data.tokenizer import SIDES, Side, Tokenizer
+from glassformer.errors import DataError, DirectoryError, SettingsError
+from glassformer.sealed import MANIFEST, building, verify
 from glassformer.settings import Settings
 
-SIDES: tuple[Side, Side] = ("source", "target")
+FILES = {"store.json", MANIFEST, *(f"{side}.{what}" for side in SIDES for what in ("ids", "ends"))}
 AT_ONCE = 1000  # pairs encoded and written together: enough to be fast, too few to be felt in memory
 VERSION = 1
 
@@ -68,15 +68,12 @@ class Store:
 
     @cached_property
     def _ids(self) -> list[NDArray[np.uint32]]:
-        kind = np.uint32 if self.settings.wide else np.uint16
-        return [np.memmap(self.directory / f"{side}.ids", kind, "r") for side in SIDES]
+        number = np.uint32 if self.settings.wide else np.uint16
+        return [np.memmap(self.directory / f"{side}.ids", number, "r") for side in SIDES]
 
     @cached_property
     def _ends(self) -> list[NDArray[np.int64]]:
         return [np.memmap(self.directory / f"{side}.ends", np.int64, "r") for side in SIDES]
-
-
-Watch = Callable[[Iterable[Pair], str], Iterable[Pair]]
 
 
 def open_store(
@@ -84,7 +81,7 @@ def open_store(
     tokenizer: Tokenizer,
     directory: Path,
     max_tokens: int = 256,
-    watch: Watch = lambda pairs, _: pairs,
+    watch: Watch = unwatched,
 ) -> Store:
     """The corpus as ids, from `directory` if it was made from the same things; else made anew there."""
     corpus.check()
@@ -101,15 +98,15 @@ def open_store(
 
 def _kept(directory: Path, made_from: str) -> Store | None:
     """The store that is there, if it is whole and of the same origin."""
-    if not (directory / "store.json").is_file():
-        if directory.exists() and any(directory.iterdir()):
-            raise DirectoryError(f"{directory} is not a store of ours: choose another place for it.")
+    if not directory.exists():
         return None
+    if not directory.is_dir() or not {path.name for path in directory.iterdir()} <= FILES:
+        raise DirectoryError(f"{directory} is not a store of ours: choose another place for it.")  # or it would go
     try:
         verify(directory)
         settings = StoreSettings.read(directory / "store.json")
-    except DirectoryError:
-        return None  # damaged: it can be made again
+    except (DirectoryError, SettingsError):
+        return None  # damaged, or of another version: it can be made again
     return Store(directory, settings) if settings.made_from == made_from else None
 
 
@@ -117,6 +114,7 @@ def _build(
     corpus: Corpus, tokenizer: Tokenizer, directory: Path, max_tokens: int, made_from: str, watch: Watch
 ) -> None:
     wide = max(tokenizer.vocab_size(side) for side in SIDES) > 2**16
+    number = np.uint32 if wide else np.uint16
     kept = empty = long = 0
     ends = [0, 0]
     pairs = iter(watch(corpus, "encoding"))
@@ -138,7 +136,7 @@ def _build(
                 all_ends = ends[side] + np.cumsum(lengths, dtype=np.int64)
                 ends[side] = int(all_ends[-1]) if len(all_ends) else ends[side]
                 flat = [token for pair in fitting for token in pair[side]]
-                ids_files[side].write(np.array(flat, np.uint32 if wide else np.uint16).tobytes())
+                ids_files[side].write(np.array(flat, number).tobytes())
                 ends_files[side].write(all_ends.tobytes())
     if kept == 0:
         raise DataError(

@@ -21,6 +21,7 @@ from glassformer.settings import Settings
 PAD, BOS, EOS, UNKNOWN = range(4)
 SETTINGS = "tokenizer.json"
 Side = Literal["source", "target"]
+SIDES: tuple[Side, Side] = ("source", "target")
 
 
 class TokenizerSettings(Settings):
@@ -44,7 +45,8 @@ class Tokenizer:
     def __init__(self, settings: TokenizerSettings, models: dict[Side, bytes]) -> None:
         self.settings = settings
         self._models = models
-        self._sides = {side: _opened(model) for side, model in models.items()}
+        opened = {model: _opened(model) for model in set(models.values())}  # a joint one once
+        self._sides = {side: opened[model] for side, model in models.items()}
 
     def __reduce__(self) -> tuple[object, ...]:  # worker processes get one by its bytes
         return type(self), (self.settings, self._models)
@@ -75,13 +77,8 @@ class Tokenizer:
     def read(cls, directory: Path) -> "Tokenizer":
         """A tokenizer from the files that `write` made."""
         settings = TokenizerSettings.read(directory / SETTINGS)
-        names: dict[Side, str] = (
-            {"source": "joint.model", "target": "joint.model"}
-            if settings.joint
-            else {"source": "source.model", "target": "target.model"}
-        )
         try:
-            return cls(settings, {side: (directory / name).read_bytes() for side, name in names.items()})
+            return cls(settings, {side: (directory / _file_name(settings, side)).read_bytes() for side in SIDES})
         except OSError as error:
             raise DirectoryError(f"{error.filename} cannot be read: {error.strerror}.") from None
         except DataError as error:
@@ -89,9 +86,11 @@ class Tokenizer:
 
     def files(self) -> dict[str, bytes]:
         """What it is made of, by file name."""
-        if self.settings.joint:
-            return {"joint.model": self._models["source"]}
-        return {f"{side}.model": model for side, model in self._models.items()}
+        return {_file_name(self.settings, side): model for side, model in self._models.items()}
+
+
+def _file_name(settings: TokenizerSettings, side: Side) -> str:
+    return "joint.model" if settings.joint else f"{side}.model"
 
 
 def train_tokenizer(settings: TokenizerSettings, pairs: Callable[[], Iterable[Pair]]) -> Tokenizer:
