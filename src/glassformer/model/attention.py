@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from glassformer.errors import InputError
 from glassformer.model.config import ModelConfig
 from glassformer.model.dims import Bool, Float, Tensor
+from glassformer.model.dropout import dropout
 from glassformer.model.positions import rotate
 from glassformer.model.tap import Tap
 
@@ -94,7 +95,7 @@ class Attention(nn.Module):
             blind = ~visible.any(dim=-1, keepdim=True)
             weights = scores.masked_fill(blind, 0).softmax(dim=-1).masked_fill(~visible, 0)
         weights = self.weights(weights)
-        return F.dropout(weights, self.dropout, self.training) @ v
+        return dropout(weights, self.dropout, self.training) @ v
 
     def _join(self, context: Tensor) -> Tensor:
         """Concatenate the heads and multiply by W_O; or, for whoever listens, add up what each head brings."""

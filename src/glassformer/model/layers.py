@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from glassformer.model.attention import Attention, KeyValues
 from glassformer.model.config import ModelConfig
 from glassformer.model.dims import Bool, Float, Tensor
+from glassformer.model.dropout import dropout
 from glassformer.model.state import PastKeyValues
 from glassformer.model.tap import Tap
 
@@ -45,7 +46,7 @@ class AddNorm(Norm):
 
     def after(self, x: Float[Tensor, "B Q D"], y: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
         """What comes out, from the sub-layer's input x and its output y."""
-        x = self.residual(x + F.dropout(y, self.dropout, self.training))
+        x = self.residual(x + dropout(y, self.dropout, self.training))
         return x if self.norm_first else self(x)
 
 
@@ -71,7 +72,7 @@ class FeedForward(nn.Module):
             hidden = activate(hidden, self.activation)
         else:
             hidden = activate(self.gate_proj(x), self.activation) * hidden
-        hidden = F.dropout(self.hidden(hidden), self.dropout, self.training)
+        hidden = dropout(self.hidden(hidden), self.dropout, self.training)
         return self.output(self.down_proj(hidden))
 
 

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from glassformer.errors import InputError
 from glassformer.model.config import ModelConfig
 from glassformer.model.dims import Bool, Float, Int, Tensor
+from glassformer.model.dropout import dropout
 from glassformer.model.layers import Norm
 from glassformer.model.positions import RelativeBias, additive_positions, turns
 from glassformer.model.tap import Tap
@@ -74,7 +75,7 @@ class Stack(nn.Module, Generic[Layer]):
             x = x + self.position(first, ids.shape[1], like=x)
         if self.embedding_norm is not None:
             x = self.embedding_norm(x)
-        x = F.dropout(x, self.config.dropout, self.training)
+        x = dropout(x, self.config.dropout, self.training)
         # Attention gives padding the weight 0, but 0 × NaN is NaN: nothing of padding comes in at all.
         return self.input(x.masked_fill(~present[:, :, None], 0))
 
