@@ -6,12 +6,16 @@ Knows nothing of what the settings are for.
 import difflib
 import json
 import tomllib
+from collections.abc import Sequence
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from glassformer.errors import DirectoryError, SettingsError
+
+_inside: ContextVar[bool] = ContextVar("inside", default=False)
 
 LARGEST_FILE = 1_000_000  # bytes; settings are short, and a stranger's file must not fill the memory
 
@@ -29,10 +33,15 @@ class Settings(BaseModel):
     )
 
     def __init__(self, **options: Any) -> None:
+        inside = _inside.set(True)  # sections are made within the making of the whole
         try:
             super().__init__(**options)
         except ValidationError as error:
+            if inside.old_value is True:
+                raise  # the whole knows the section's name, and what else is wrong
             raise SettingsError(_in_words(error, type(self))) from None
+        finally:
+            _inside.reset(inside)
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -45,6 +54,21 @@ class Settings(BaseModel):
     def as_json(self) -> str:
         """Every option, the derived ones too, one a line."""
         return json.dumps(self.model_dump(mode="json"), indent=2) + "\n"
+
+    def as_toml(self) -> str:
+        """Every option that has a value, section by section; `read` gives the same settings back."""
+        table = self.model_dump(mode="json", exclude_none=True)
+        plain = "".join(f"{_line(name, value)}\n" for name, value in table.items() if not isinstance(value, dict))
+        sections = [(name, values) for name, values in table.items() if isinstance(values, dict)]
+        return plain + "".join(
+            f"\n[{section}]\n" + "".join(f"{_line(name, value)}\n" for name, value in values.items())
+            for section, values in sections
+        )
+
+
+def _line(name: str, value: Any) -> str:
+    # What JSON and TOML write alike: texts, numbers, true and false, and lists of them.
+    return f"{name} = {json.dumps(value, ensure_ascii=False).replace(chr(127), chr(92) + 'u007f')}"
 
 
 def read_table(path: Path) -> dict[str, Any]:
@@ -90,11 +114,22 @@ def _in_words(error: ValidationError, settings: type[Settings]) -> str:
 def _sentence(found: Any, settings: type[Settings]) -> str:
     place = ".".join(str(part) for part in found["loc"])
     if found["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(str(found["loc"][-1]), settings.model_fields, n=1)
-        return f"There is no option {place!r}" + (f"; did you mean {near[0]!r}?" if near else ".")
+        *sections, name = found["loc"]
+        near = difflib.get_close_matches(str(name), _options(settings, sections), n=1)
+        meant = ".".join([*map(str, sections), *near])
+        return f"There is no option {place!r}" + (f"; did you mean {meant!r}?" if near else ".")
     if found["type"] == "missing":
         return f"The option {place!r} is missing."
     if found["type"] == "value_error":  # our own checks, already a sentence
         return str(found["ctx"]["error"])
     wanted = found["msg"].replace("Input should be", "should be")
     return f"{place} = {found['input']!r} {wanted}."
+
+
+def _options(settings: type[Settings], sections: Sequence[int | str]) -> list[str]:
+    """The options that a section of the settings has."""
+    for section in sections:
+        field = settings.model_fields[str(section)]
+        kinds = [field.annotation, *get_args(field.annotation)]
+        settings = next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Settings))
+    return list(settings.model_fields)

@@ -27,6 +27,10 @@ class Batch:
         """True at the target positions that count, B T."""
         return self.target_out != PAD
 
+    def to(self, device: torch.device) -> "Batch":
+        """The same batch in another place."""
+        return Batch(self.source.to(device), self.target_in.to(device), self.target_out.to(device))
+
     @property
     def tokens(self) -> int:
         """Target tokens that count."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, ClassVar, NamedTuple, Protocol
 
 from glassformer.errors import DataError
 
@@ -31,12 +31,30 @@ class Pair(NamedTuple):
     target: str
 
 
+class Corpus(Protocol):
+    """Pairs of sentences that can be read again and again."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Where they stand."""
+
+    @property
+    def selection(self) -> str:
+        """Which of the files' pairs these are, for checksums."""
+
+    def check(self) -> int:
+        """The number of pairs in the files, after making sure that the files agree on it."""
+
+    def __iter__(self) -> Iterator[Pair]: ...
+
+
 @dataclass(frozen=True)
 class TwoFiles:
     """Line n of one file belongs to line n of the other."""
 
     source: Path
     target: Path
+    selection: ClassVar[str] = "all"
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -70,6 +88,7 @@ class OneFile:
     """Both sides in one file: `source<TAB>target`, or {"source": ..., "target": ...}, a line each."""
 
     path: Path
+    selection: ClassVar[str] = "all"
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -97,8 +116,6 @@ class OneFile:
         return str(self.path)
 
 
-Corpus = TwoFiles | OneFile
-
 Watch = Callable[[Iterable[Pair], str], Iterable[Pair]]
 """Passes pairs on, and may show how far it is; gets what is being done as a word or two."""
 
@@ -108,7 +125,7 @@ def unwatched(pairs: Iterable[Pair], _: str) -> Iterable[Pair]:
     return pairs
 
 
-def corpus(source: str | os.PathLike[str], target: str | os.PathLike[str] | None = None) -> Corpus:
+def corpus(source: str | os.PathLike[str], target: str | os.PathLike[str] | None = None) -> TwoFiles | OneFile:
     """The corpus of two files, or of one .tsv or .jsonl file (each may end in .gz)."""
     path = Path(source)
     if target is not None:

@@ -26,7 +26,7 @@ from glassformer.settings import Settings
 
 FILES = {"store.json", MANIFEST, *(f"{side}.{what}" for side in SIDES for what in ("ids", "ends"))}
 AT_ONCE = 1000  # pairs encoded and written together: enough to be fast, too few to be felt in memory
-VERSION = 1
+VERSION = 2
 
 
 class StoreSettings(Settings):
@@ -154,7 +154,7 @@ def _encoded(pair: Pair, tokenizer: Tokenizer) -> tuple[list[int], list[int]] | 
 
 
 def _checksum(corpus: Corpus, tokenizer: Tokenizer, max_tokens: int) -> str:
-    digest = hashlib.sha256(json.dumps([VERSION, max_tokens, tokenizer.settings.as_json()]).encode())
+    digest = hashlib.sha256(json.dumps([VERSION, corpus.selection, max_tokens, tokenizer.settings.as_json()]).encode())
     for part in _contents(corpus, tokenizer):
         digest.update(part)
     return digest.hexdigest()

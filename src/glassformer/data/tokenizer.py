@@ -68,7 +68,7 @@ class Tokenizer:
 
     def write(self, directory: Path) -> None:
         """The files of this tokenizer into a directory under construction."""
-        directory.mkdir()
+        directory.mkdir(exist_ok=True)
         (directory / SETTINGS).write_text(self.settings.as_json(), encoding="utf-8")
         for name, model in self.files().items():
             (directory / name).write_bytes(model)

@@ -1,0 +1,24 @@
+"""A helper process: one more rank of a run on this machine. Started by `world.local_world`, silent."""
+
+import sys
+from pathlib import Path
+
+from glassformer.training.loop import Trainer
+from glassformer.training.run import open_run
+from glassformer.training.stop import Interrupted
+from glassformer.training.watcher import Watcher
+from glassformer.training.world import help_as_rank, keep_memory
+
+
+def main(run: str, meeting: str, rank: str, size: str) -> None:
+    keep_memory()
+    world = help_as_rank(meeting, int(rank), int(size))
+    trainer = Trainer(open_run(Path(run)), world, Watcher())
+    try:
+        trainer.train()
+    except Interrupted:
+        return
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
