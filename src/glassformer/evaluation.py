@@ -25,7 +25,8 @@ class Scores:
 
 def score(translations: Sequence[str], references: Sequence[str], tokenize: Tokenization = "13a") -> Scores:
     """Corpus BLEU and chrF. `tokenize="none"` is for text that is already tokens with spaces between them."""
-    from sacrebleu.metrics import BLEU, CHRF
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
 
     if len(translations) != len(references) or not references:
         raise InputError(f"There are {len(translations)} translations for {len(references)} references.")

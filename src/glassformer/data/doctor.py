@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.data.corpus import Corpus, Pair, Watch, unwatched
+from glassformer.data.corpus import Corpus, OneFile, Pair, TwoFiles, Watch, unwatched
 from glassformer.sealed import building, refuse_existing
 
 CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
@@ -76,7 +76,7 @@ def repaired(pair: Pair) -> Pair:
 
 
 def diagnose(
-    corpus: Corpus, test: Corpus | None = None, fix: Path | None = None, watch: Watch = unwatched
+    corpus: TwoFiles | OneFile, test: Corpus | None = None, fix: Path | None = None, watch: Watch = unwatched
 ) -> Diagnosis:
     """Examine every pair; with `fix`, write what is left of them to a new directory."""
     if fix is not None:
@@ -190,7 +190,7 @@ def _first_of_its_kind(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
     return first
 
 
-def _write(pairs: Iterator[Pair], corpus: Corpus, directory: Path) -> None:
+def _write(pairs: Iterator[Pair], corpus: TwoFiles | OneFile, directory: Path) -> None:
     """In the format that the corpus came in, under the same names, unpacked."""
     with ExitStack() as stack:
         files = [

@@ -101,7 +101,9 @@ def search(model: Transformer, source: Tensor, beam: Beam) -> list[list[Hypothes
             keep = torch.tensor(kept, device=source.device)
             sums, rows, tokens = sums[keep], rows[keep].flatten(), tokens[keep].flatten()
             written = torch.cat((written[rows], tokens[:, None]), dim=1)
-            unchanged = len(rows) == len(state.source_visible) and torch.equal(rows, torch.arange(len(rows), device=source.device))
+            unchanged = len(rows) == len(state.source_visible) and torch.equal(
+                rows, torch.arange(len(rows), device=source.device)
+            )
             state = state if unchanged else state.reorder(rows)
     return [sentence.ranked(k) for sentence in sentences]
 

@@ -21,9 +21,9 @@ class MovingAverage:
 
 
 def mean(many: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """The mean of several models' weights, summed in double precision and in the order given."""
+    """The mean of several models' weights, taken in double precision."""
     return {
-        name: (sum(weights[name].double() for weights in many) / len(many)).to(first.dtype)
+        name: torch.stack([weights[name].double() for weights in many]).mean(0).to(first.dtype)
         for name, first in many[0].items()
     }
 

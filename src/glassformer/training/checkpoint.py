@@ -1,6 +1,6 @@
 """Checkpoints: `step-N/` in the run's directory, each a model directory with what is needed to go on exactly.
 
-Saved aside and renamed once; the newest that verifies is the one to go on from, computed each time and never pointed to.
+Saved aside and renamed once. The newest that verifies is the one to go on from: computed each time, never pointed to.
 No random state is kept: order and dropout are pure functions of the seed and of where one is.
 """
 

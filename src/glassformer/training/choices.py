@@ -42,8 +42,9 @@ def choose_training(settings: RunSettings, pairs: int, lengths: NDArray[np.int64
         epochs = training.epochs or _row(pairs)[3]
         updates = max(1, round(epochs * -(-batches // parts)))
     every = validation.every or max(1, min(2000, updates // 20))
+    warmup = min(400, updates // 10) if training.warmup is None else training.warmup
     training = training.model_copy(
-        update={"updates": updates, "epochs": None, "parts": parts, "ranks": min(ranks, parts)}
+        update={"updates": updates, "epochs": None, "warmup": warmup, "parts": parts, "ranks": min(ranks, parts)}
     )
     return settings.model_copy(
         update={"training": training, "validation": validation.model_copy(update={"every": every})}

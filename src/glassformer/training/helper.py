@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-from glassformer.training.loop import Trainer
 from glassformer.training.run import open_run
 from glassformer.training.stop import Interrupted
+from glassformer.training.train import work
 from glassformer.training.watcher import Watcher
 from glassformer.training.world import help_as_rank, keep_memory
 
@@ -13,11 +13,12 @@ from glassformer.training.world import help_as_rank, keep_memory
 def main(run: str, meeting: str, rank: str, size: str) -> None:
     keep_memory()
     world = help_as_rank(meeting, int(rank), int(size))
-    trainer = Trainer(open_run(Path(run)), world, Watcher())
     try:
-        trainer.train()
+        work(open_run(Path(run)), world, Watcher())
     except Interrupted:
-        return
+        return  # the chief says so
+    except RuntimeError:
+        sys.exit(1)  # how gloo says that the chief is gone
 
 
 if __name__ == "__main__":

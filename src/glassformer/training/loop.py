@@ -9,19 +9,18 @@ import json
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
-from glassformer.data import Pair, epoch_batches
+from glassformer.data import epoch_batches
 from glassformer.data.batch import Batch, make_batch
-from glassformer.decoding import Beam
 from glassformer.errors import GlassformerError
-from glassformer.evaluation import Scores, score
+from glassformer.evaluation import Scores
 from glassformer.model import Transformer
 from glassformer.model.directory import WEIGHTS, read_weights, write_model
 from glassformer.sealed import building
@@ -32,10 +31,11 @@ from glassformer.training.loss import summed_loss
 from glassformer.training.optimiser import make_optimiser, memory, remember
 from glassformer.training.run import Run
 from glassformer.training.schedule import learning_rate
-from glassformer.training.stop import Interrupted, StopSignals
+from glassformer.training.stop import Interrupted, StopAgreed, StopSignals
+from glassformer.training.validation import Translated, Validator, model_card
 from glassformer.training.watcher import Progress, Watcher
-from glassformer.training.world import World, threads_for
-from glassformer.translator import Translator, alike, numbered
+from glassformer.training.world import World
+from glassformer.translator import numbered
 
 SAVE, STOP = 1, 2  # what a rank may ask of all
 
@@ -52,15 +52,6 @@ class LossOf(nn.Module):
     def forward(self, batch: Batch) -> Tensor:
         with torch.autocast(batch.source.device.type, self.dtype, enabled=self.dtype is not None):
             return summed_loss(self.model, batch, self.smoothing)
-
-
-@dataclass(frozen=True)
-class Translated:
-    """Dev or test sentences with what the model made of them."""
-
-    pairs: Sequence[Pair]
-    texts: list[str]
-    scores: Scores
 
 
 class Trainer:
@@ -80,9 +71,9 @@ class Trainer:
         if (found := self._newest()) is not None:
             self._go_on_from(found)
         loss = LossOf(self.model, self.settings.label_smoothing, chosen_dtype(self.settings.precision, world.device))
-        self.loss: nn.Module = loss
-        if world.size > 1:
-            self.loss = nn.parallel.DistributedDataParallel(loss, gradient_as_bucket_view=True)
+        self.parallel = DistributedDataParallel(loss, gradient_as_bucket_view=True) if world.size > 1 else None
+        self.loss: nn.Module = self.parallel or loss
+        self.validator = Validator(run, world, self._pause)
         self.saved_at = self.began_at = time.monotonic()
         self.seconds_before = self.state.seconds
 
@@ -101,10 +92,13 @@ class Trainer:
                         self._change(ended=f"all {self.total:,} updates are done")
                     else:
                         self._update()
-                    if self._wish() == SAVE or self._was_due():
+                    wish = self._wish()
+                    if wish == STOP:
+                        raise StopAgreed
+                    if wish == SAVE or self.state.validated == self.state.update:
                         self._save()
                 self._save()
-            except _Stop:
+            except StopAgreed:
                 self._save()
                 raise Interrupted(self.world.most(self.stop.received), self.state.update) from None
         return self.state
@@ -146,20 +140,21 @@ class Trainer:
         loss = torch.zeros((), dtype=torch.float64)
         rounds = math.ceil(len(group) / self.world.size)
         for i in range(rounds):
-            if i and self._wish() == STOP:
-                raise _Stop  # nothing is lost: the update has not begun to change the weights
+            if i:
+                self._pause()  # leaving here loses nothing: the update has not begun to change the weights
             part = i * self.world.size + self.world.rank
             weight = 1.0
             if part >= len(group):  # nothing left for this rank, but all must meet: a part that counts for nothing
                 part, weight = 0, 0.0
             batch = make_batch(self.run.store[j] for j in group[part]).to(self.world.device)
             torch.manual_seed(seed_of(self.run.settings.seed, number, part))
-            with self.loss.no_sync() if self.world.size > 1 and i < rounds - 1 else contextlib.nullcontext():
+            with self.parallel.no_sync() if self.parallel and i < rounds - 1 else contextlib.nullcontext():
                 value = self.loss(batch)
                 # DDP takes the mean over ranks; we want the mean over the tokens of all of them.
                 (value * (weight * self.world.size / tokens)).backward()
             loss += weight * value.detach().double().cpu()
-        return self.world.sum(loss).item()
+        total: float = self.world.sum(loss).item()
+        return total
 
     def _next_group(self) -> list[NDArray[np.int64]]:
         """The batches of the next update; the last update of an epoch may have fewer."""
@@ -176,7 +171,7 @@ class Trainer:
 
     def _learning_rate(self, number: int) -> float:
         settings = self.settings
-        return learning_rate(number, settings.learning_rate, settings.warmup, self.total, settings.decay)
+        return learning_rate(number, settings.learning_rate, settings.warmup or 0, self.total, settings.decay)
 
     def _skip(self, group: Sequence[NDArray[np.int64]]) -> None:
         """A gradient that is not a number changes nothing; several in a row end the run, and their batch is kept."""
@@ -207,14 +202,11 @@ class Trainer:
     def _is_validation_due(self) -> bool:
         return self.state.update % self.every == 0 or self.state.update >= self.total
 
-    def _was_due(self) -> bool:
-        return self.state.validated == self.state.update and self.state.update > 0
-
     def _validate(self) -> None:
         settings = self.run.settings.validation
         with wearing(self.model, self._averaged()):
-            loss = self._dev_loss()
-            done = self.translate(self.run.dev, Beam.greedy() if settings.beam == 1 else Beam(size=settings.beam))
+            loss = self.validator.loss(self.model)
+            done = self.validator.translate(self.model, self.run.dev, settings.beam)
             value = {"bleu": done.scores.bleu, "chrf": done.scores.chrf, "loss": -loss}[settings.metric]
             better = self.state.best is None or value > self.state.best
             state = self.state
@@ -226,53 +218,13 @@ class Trainer:
             )
             if better and self.world.is_chief:
                 self._keep_best(done.scores, loss)
+        self.model.train()
         self._log_line(dev_loss=loss, dev_bleu=done.scores.bleu, dev_chrf=done.scores.chrf, best=better)
         if self.world.is_chief:
             samples = list(zip(self.run.dev[:3], done.texts[:3], strict=True))
             self.watcher.validated(self.state.update, loss, done.scores, better, samples)
         if settings.patience and self.state.stale >= settings.patience:
             self._change(ended=f"no better {settings.metric} in {settings.patience} validations")
-
-    def translate(self, pairs: Sequence[Pair], beam: Beam) -> Translated:
-        """Translate and score some pairs, each rank its share."""
-        translator = Translator(self.model, self.run.tokenizer, beam)
-        sources = [self.run.tokenizer.encode(pair.source, "source") for pair in pairs]
-        ids: dict[int, list[int]] = {}
-        for i, batch in enumerate(alike(sources, 4000)):
-            if i % self.world.size == self.world.rank:
-                found = translator.search([sources[j] for j in batch])
-                ids |= {j: hypotheses[0].tokens for j, hypotheses in zip(batch, found, strict=True)}
-            if i % self.world.size == self.world.size - 1 and self._wish() == STOP:
-                self.model.train()
-                raise _Stop
-        self.model.train()
-        # Rows of all ranks, each filled by one of them and zero (which is padding) with the others.
-        longest = self.world.most(max(map(len, ids.values()), default=0))
-        table = torch.zeros(len(pairs), longest, dtype=torch.int64)
-        for j, tokens in ids.items():
-            table[j, : len(tokens)] = torch.tensor(tokens)
-        texts = [self.run.tokenizer.decode(row) for row in self.world.sum(table).tolist()]
-        scores = score(texts, [pair.target for pair in pairs], self.run.settings.validation.tokenize)
-        return Translated(pairs, texts, scores)
-
-    @torch.no_grad()
-    def _dev_loss(self) -> float:
-        """The cross-entropy of the dev set in nats a token, without smoothing."""
-        self.model.eval()
-        encode = self.run.tokenizer.encode
-        pairs = [
-            (np.array(encode(pair.source, "source")), np.array(encode(pair.target, "target"))) for pair in self.run.dev
-        ]
-        lengths = np.array([[len(source), len(target)] for source, target in pairs])
-        batches = epoch_batches(lengths, self.settings.batch_tokens // (self.settings.parts or 1), seed=0, epoch=0)
-        sums = torch.zeros(2, dtype=torch.float64)
-        for i, batch in enumerate(batches):
-            if i % self.world.size == self.world.rank:
-                made = make_batch(pairs[j] for j in batch).to(self.world.device)
-                sums += torch.tensor([summed_loss(self.model, made).item(), made.tokens])
-        self.model.train()
-        loss, tokens = self.world.sum(sums).tolist()
-        return loss / tokens
 
     def _averaged(self) -> dict[str, Tensor] | None:
         """The weights to validate and keep; None for the newest."""
@@ -296,10 +248,27 @@ class Trainer:
             with building(directory) as aside:
                 write_model(self.model, aside)
                 self.run.tokenizer.write(aside / "tokenizer")
-                (aside / "README.md").write_text(model_card(self.run, self.state, scores, loss), encoding="utf-8")
+                (aside / "README.md").write_text(
+                    model_card(self.run, self.state.update, scores, loss), encoding="utf-8"
+                )
         for path in older:
             if path != directory:
                 saved.remove(path)
+
+    def last_scores(self) -> dict[str, Translated]:
+        """Dev and test, translated once more with the best weights and the last beam."""
+        best = numbered(self.run.directory, "best")[-1]
+        beam = self.run.settings.validation.final_beam
+        if self.world.is_chief:
+            self.watcher.said(f"Translating with {best.name} and a beam of {beam} for the report.")
+        with StopSignals() as self.stop, wearing(self.model, read_weights(best / WEIGHTS)):
+            try:
+                sets = {"dev": self.run.dev, "test": self.run.test()}
+                return {
+                    name: self.validator.translate(self.model, pairs, beam) for name, pairs in sets.items() if pairs
+                }
+            except StopAgreed:
+                raise Interrupted(self.world.most(self.stop.received), self.state.update) from None
 
     # ---- saving and going on
 
@@ -316,13 +285,17 @@ class Trainer:
     def _go_on_from(self, found: Checkpoint) -> None:
         if found.state.made_from != self.state.made_from:
             raise GlassformerError(
-                f"The corpus is no longer the one that {self.run.directory} was begun with. Put the old files back to go "
-                "on, or choose another --out to begin anew."
+                f"The corpus is no longer the one that {self.run.directory} was begun with. Put the old files back to "
+                "go on, or choose another --out to begin anew."
             )
         then, now = found.state.machine, self.state.machine
         if then != now and self.world.is_chief:
-            changed = ", ".join(f"{name} {then.get(name)} then, {now[name]} now" for name in now if then.get(name) != now[name])
-            self.watcher.said(f"The run goes on under other conditions ({changed}): not to the last bit as it would have.")
+            changed = ", ".join(
+                f"{name} {then.get(name)} then, {now[name]} now" for name in now if then.get(name) != now[name]
+            )
+            self.watcher.said(
+                f"The run goes on under other conditions ({changed}): not to the last bit as it would have."
+            )
         self.state = found.state.model_copy(update={"machine": now})
         weights = found.weights()
         with torch.no_grad():
@@ -360,8 +333,11 @@ class Trainer:
     def _wish(self) -> int:
         """What any rank wants of all: to stop, or to save because it is time."""
         late = time.monotonic() - self.saved_at > 60 * self.settings.save_minutes
-        wish = self.world.most(STOP if self.stop.received else SAVE if late and self.world.is_chief else 0)
-        return wish
+        return self.world.most(STOP if self.stop.received else SAVE if late and self.world.is_chief else 0)
+
+    def _pause(self) -> None:
+        if self._wish() == STOP:
+            raise StopAgreed
 
     def _change(self, **values: Any) -> None:
         self.state = self.state.model_copy(update=values)
@@ -397,10 +373,6 @@ class Trainer:
         return min(seconds) * (self.total - self.state.update), everywhere
 
 
-class _Stop(Exception):
-    """All ranks have agreed to stop."""
-
-
 def seed_of(seed: int, update: int, part: int) -> int:
     """The seed of one part's dropout: wherever and whenever the part is computed, it is the same."""
     return int(np.random.SeedSequence([seed, update, part]).generate_state(1, np.uint64)[0] >> np.uint64(1))
@@ -423,24 +395,3 @@ def chosen_dtype(precision: str, device: torch.device) -> torch.dtype | None:
         fast = torch.cuda.is_bf16_supported() if device.type == "cuda" else torch.cpu._is_amx_tile_supported()
         precision = "bfloat16" if fast else "float32"
     return torch.bfloat16 if precision == "bfloat16" else None
-
-
-def model_card(run: Run, state: State, scores: Scores, loss: float) -> str:
-    """README.md of a model directory."""
-    data = run.settings.data
-    return f"""# A glassformer model
-
-Trained on `{data.source}`{f" and `{data.target}`" if data.target else ""}: {len(run.store):,} pairs, {state.update:,} updates.
-
-| on {len(run.dev):,} dev sentences, greedy | |
-|---|---|
-| BLEU | {scores.bleu:.2f} (`{scores.signature}`) |
-| chrF | {scores.chrf:.2f} (`{scores.chrf_signature}`) |
-| loss | {loss:.4f} nats a token |
-
-```python
-from glassformer import Translator
-
-print(Translator.load("this directory")("A sentence."))
-```
-"""

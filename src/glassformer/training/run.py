@@ -185,7 +185,7 @@ def _check_model(settings: RunSettings) -> None:
     if settings.start_from is not None:
         if settings.model:
             raise SettingsError(
-                f"The shape of the model comes from {settings.start_from}: leave out model.{next(iter(settings.model))}."
+                f"The model's shape comes from {settings.start_from}: leave out model.{next(iter(settings.model))}."
             )
         _tokenizer_of(settings)
         return
@@ -260,7 +260,9 @@ def _at(table: dict[str, Any], name: str) -> Any:
 
 
 def _differences(asked: dict[str, Any], found: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {asked[name]!r} instead of {found[name]!r}" for name in asked if asked[name] != found[name])
+    return ", ".join(
+        f"{name} {asked[name]!r} instead of {found[name]!r}" for name in asked if asked[name] != found[name]
+    )
 
 
 @contextmanager

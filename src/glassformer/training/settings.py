@@ -57,13 +57,13 @@ class TrainingSettings(Settings):
     so the result is the same. Chosen to be one for each rank when left out."""
     learning_rate: Positive = 2e-3
     """At its peak."""
-    warmup: Whole = 400
-    """Updates until the peak."""
+    warmup: Whole | None = None
+    """Updates until the peak; a tenth of all, and 400 at most, when left out."""
     decay: Decay = "linear"
     """How it falls: "inverse-sqrt" as in the paper, "cosine" or "linear" to zero, or "constant"."""
     label_smoothing: Share = 0.1
     """Probability shared among all tokens instead of given to the right one (section 5.4)."""
-    betas: Annotated[list[Share], Field(min_length=2, max_length=2)] = [0.9, 0.98]
+    betas: Annotated[list[Share], Field(min_length=2, max_length=2)] = Field(default=[0.9, 0.98])
     """Adam's memory of gradients and of their squares."""
     epsilon: Positive = 1e-9
     weight_decay: Amount = 0.01

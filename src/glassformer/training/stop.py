@@ -6,7 +6,11 @@ from types import FrameType, TracebackType
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Interrupted(Exception):
+class StopAgreed(Exception):  # noqa: N818 - a message, not a mishap
+    """All ranks have agreed to stop."""
+
+
+class Interrupted(Exception):  # noqa: N818
     """The run was asked to stop, and has saved what it had."""
 
     def __init__(self, received: int, update: int) -> None:

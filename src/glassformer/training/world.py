@@ -23,6 +23,7 @@ from torch import distributed as dist
 
 from glassformer.errors import GlassformerError
 
+CPU = torch.device("cpu")
 Item = TypeVar("Item")
 PATIENCE = timedelta(minutes=30)  # for a rank that builds the store while the others wait
 
@@ -33,7 +34,7 @@ class World:
 
     rank: int = 0
     size: int = 1
-    device: torch.device = torch.device("cpu")
+    device: torch.device = CPU
 
     @property
     def is_chief(self) -> bool:
@@ -151,7 +152,7 @@ def _start_helper(run: Path, meeting: str, rank: int, size: int) -> "subprocess.
 
 def _meet(meeting: str, rank: int, size: int) -> None:
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all on this machine: no name of it need be known
-    store = dist.FileStore(f"{meeting}/ranks", size)
+    store = dist.FileStore(f"{meeting}/ranks", size)  # type: ignore[attr-defined]
     dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=PATIENCE)
 
 

@@ -1,0 +1,112 @@
+"""How a training run looks: a live line with its rate, or lines for a log. On stderr; results go to stdout."""
+
+import time
+from collections.abc import Sequence
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from glassformer.data import Pair
+from glassformer.evaluation import Scores
+from glassformer.training.report import duration
+from glassformer.training.watcher import Progress, Watcher
+
+SECONDS_BETWEEN_LINES = 30.0
+
+
+class LinesWatcher(Watcher):
+    """A line now and then."""
+
+    def __init__(self) -> None:
+        self._rate = Rate()
+        self._last = 0.0
+
+    def said(self, text: str) -> None:
+        self.line(text)
+
+    def began(self, done: int, total: int, prediction: tuple[float, int]) -> None:
+        seconds, memory = prediction
+        self.line(
+            f"Update {done:,} of {total:,}. About {duration(seconds)} of training are left, and {memory / 1e9:.1f} GB "
+            "of memory are needed, as measured on the first batches."
+        )
+
+    def updated(self, progress: Progress) -> None:
+        self._rate.add(progress.tokens)
+        if time.monotonic() - self._last > SECONDS_BETWEEN_LINES:
+            self._last = time.monotonic()
+            self.line(f"update {progress.update:,}/{progress.total:,}  {details(progress, self._rate)}")
+
+    def validated(
+        self, update: int, loss: float, scores: Scores, better: bool, samples: Sequence[tuple[Pair, str]]
+    ) -> None:
+        best = "  (best so far)" if better else ""
+        self.line(f"dev at {update:,}: loss {loss:.3f}  BLEU {scores.bleu:.2f}  chrF {scores.chrf:.2f}{best}")
+        if samples:
+            self.line(f"    {samples[0][0].source}\n    {samples[0][1]}")
+        self._rate = Rate()
+
+    def line(self, text: str) -> None:
+        typer.echo(text, err=True)
+
+    def close(self) -> None:
+        pass
+
+
+class LiveWatcher(LinesWatcher):
+    """The same lines, and below them one that lives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._console = Console(stderr=True, highlight=False)
+        self._bar: Bar | None = None
+
+    def began(self, done: int, total: int, prediction: tuple[float, int]) -> None:
+        super().began(done, total, prediction)
+        self._bar = Bar(
+            MofNCompleteColumn(),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[details]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
+            refresh_per_second=4,
+        )
+        self._task = self._bar.add_task("training", total=total, completed=done, details="")
+        self._bar.start()
+
+    def updated(self, progress: Progress) -> None:
+        self._rate.add(progress.tokens)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=progress.update, details=details(progress, self._rate))
+
+    def line(self, text: str) -> None:
+        self._console.print(text, markup=False)  # text may well have [brackets]
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+class Rate:
+    """Tokens a second since it was made."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._tokens = 0
+
+    def add(self, tokens: int) -> None:
+        self._tokens += tokens
+
+    @property
+    def now(self) -> float:
+        return self._tokens / max(1e-9, time.monotonic() - self._began)
+
+
+def details(progress: Progress, rate: Rate) -> str:
+    return f"loss {progress.loss:.3f}  rate {progress.learning_rate:.1e}  {rate.now:,.0f} tokens/s"

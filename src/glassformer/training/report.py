@@ -1,0 +1,207 @@
+"""What a run leaves: report.json for programs, report.html for people. Both are made from the run's files."""
+
+import html
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from glassformer.training.checkpoint import METRICS, State, write_json
+from glassformer.training.run import Run
+from glassformer.translator import numbered
+
+if TYPE_CHECKING:
+    from glassformer.training.validation import Translated
+
+REPORT, PAGE = "report.json", "report.html"
+SAMPLES = 20
+
+
+def write_report(run: Run, state: State, parameters: int, results: "dict[str, Translated]") -> dict[str, Any]:
+    """Write both files; the report as a value."""
+    on = "test" if "test" in results else "dev"
+    scores = results[on].scores
+    report: dict[str, Any] = {
+        "bleu": scores.bleu,
+        "chrf": scores.chrf,
+        "signature": scores.signature,
+        "chrf_signature": scores.chrf_signature,
+        "scored_on": on,
+        "beam": run.settings.validation.final_beam,
+        "scores": {name: result.scores.as_dict() for name, result in results.items()},
+        "seconds": state.seconds,
+        "updates": state.update,
+        "updates_asked_for": run.settings.training.updates,
+        "epochs": state.epoch,
+        "best_update": state.best_update,
+        "ended": state.ended,
+        "skipped_updates": state.skipped,
+        "pairs": len(run.store),
+        "parameters": parameters,
+        "model": numbered(run.directory, "best")[-1].name,
+        "machine": state.machine,
+        "translations": [
+            {"source": pair.source, "reference": pair.target, "translation": text}
+            for pair, text in list(zip(results[on].pairs, results[on].texts, strict=True))[:SAMPLES]
+        ],
+    }
+    write_json(run.directory / REPORT, report)
+    write_page(run.directory, report)
+    return report
+
+
+def write_page(directory: Path, report: dict[str, Any], title: str = "", notes: str = "") -> None:
+    """report.html: one file, no script, nothing fetched."""
+    metrics = [json.loads(line) for line in (directory / METRICS).read_text(encoding="utf-8").splitlines()]
+    settings = (directory / "run.toml").read_text(encoding="utf-8")
+    page = _PAGE.format(
+        title=html.escape(title or f"{directory.name}: a training run"),
+        notes=notes,
+        tiles=_tiles(report),
+        curves=_curves(metrics),
+        samples=_samples(report["translations"]),
+        settings=html.escape(settings),
+        signature=html.escape(f"{report['signature']}; {report['chrf_signature']}"),
+        scored_on=report["scored_on"],
+    )
+    aside = directory / f".{PAGE}"
+    aside.write_text(page, encoding="utf-8")
+    aside.replace(directory / PAGE)
+
+
+def _tiles(report: dict[str, Any]) -> str:
+    tiles = [
+        ("BLEU", f"{report['bleu']:.2f}"),
+        ("chrF", f"{report['chrf']:.2f}"),
+        ("time", duration(report["seconds"])),
+        ("updates", f"{report['updates']:,}"),
+        ("pairs", f"{report['pairs']:,}"),
+        ("parameters", f"{report['parameters']:,}"),
+    ]
+    return "".join(f"<div><b>{value}</b><span>{name}</span></div>" for name, value in tiles)
+
+
+def duration(seconds: float) -> str:
+    """A time as one says it."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def _curves(metrics: Sequence[dict[str, Any]]) -> str:
+    def series(name: str) -> list[tuple[float, float]]:
+        return [(line["update"], line[name]) for line in metrics if line.get(name) is not None]
+
+    return "".join(
+        (
+            _chart("Loss, nats a token", {"training": series("loss"), "dev": series("dev_loss")}),
+            _chart("Dev scores, greedy", {"BLEU": series("dev_bleu"), "chrF": series("dev_chrf")}),
+            _chart("Learning rate", {"learning rate": series("learning_rate")}),
+        )
+    )
+
+
+def _chart(title: str, lines: dict[str, list[tuple[float, float]]]) -> str:
+    """Curves over updates as SVG, with round numbers at the axes."""
+    points = [point for line in lines.values() for point in line]
+    if not points:
+        return ""
+    width, height, left, bottom = 460, 240, 52, 28
+    right = max(x for x, _ in points) or 1
+    low, high = min(y for _, y in points), max(y for _, y in points)
+    marks = _round_marks(low, high)
+    low, high = min(low, marks[0]), max(high, marks[-1])
+
+    def at(x: float, y: float) -> str:
+        across = left + (width - left - 8) * x / right
+        down = 8 + (height - bottom - 8) * (1 - (y - low) / ((high - low) or 1))
+        return f"{across:.1f},{down:.1f}"
+
+    parts = []
+    for mark in marks:
+        x, y = at(0, mark).split(",")
+        parts.append(f'<line class="grid" x1="{x}" x2="{width - 8}" y1="{y}" y2="{y}"/>')
+        parts.append(f'<text x="{left - 6}" y="{float(y) + 4:.1f}" text-anchor="end">{mark:g}</text>')
+    for mark in _round_marks(0, right):
+        if mark <= right:
+            x, _ = at(mark, low).split(",")
+            parts.append(f'<text x="{x}" y="{height - 8}" text-anchor="middle">{mark:,.0f}</text>')
+    for i, (_name, line) in enumerate(lines.items()):
+        path = " ".join(at(x, y) for x, y in line)
+        dots = "".join(
+            f'<circle class="c{i}" cx="{p.split(",")[0]}" cy="{p.split(",")[1]}" r="2.5"/>'
+            for p in path.split()
+            if len(line) <= 40
+        )
+        parts.append(f'<polyline class="c{i}" points="{path}"/>{dots}')
+    legend = " ".join(f'<span class="c{i}">{name}</span>' for i, name in enumerate(lines))
+    last = "; ".join(f"{name} ends at {line[-1][1]:.4g}" for name, line in lines.items() if line)
+    return (
+        f'<figure><figcaption>{title} {legend}</figcaption><svg viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="{title} over {right:,.0f} updates: {last}">{"".join(parts)}</svg></figure>'
+    )
+
+
+def _round_marks(low: float, high: float) -> list[float]:
+    """About five round numbers that span a range."""
+    span = (high - low) or abs(high) or 1.0
+    step = 10 ** math.floor(math.log10(span / 4))
+    step *= next(factor for factor in (1, 2, 5, 10) if span / (step * factor) <= 5)
+    first = math.floor(low / step)
+    return [step * i for i in range(first, math.ceil(high / step) + 1)]
+
+
+def _samples(translations: Sequence[dict[str, str]]) -> str:
+    rows = []
+    for sample in translations:
+        same = sample["translation"] == sample["reference"]
+        cells = "".join(f"<td>{html.escape(sample[name])}</td>" for name in ("source", "reference", "translation"))
+        rows.append(f"<tr>{cells}<td>{'same' if same else ''}</td></tr>")
+    return "".join(rows)
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --line: #d9dee3; --paper: #fff; --card: #f6f8fa;
+  --c0: #0b62b8; --c1: #b3470b; }}
+@media (prefers-color-scheme: dark) {{ :root {{ --ink: #e6e9ec; --soft: #9aa4ae; --line: #353c44; --paper: #14171a;
+  --card: #1d2126; --c0: #6cb2f5; --c1: #f0965a; }} }}
+body {{ font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 auto;
+  padding: 1.5rem; max-width: 70rem; }}
+h1 {{ font-size: 1.6rem; margin: 0 0 1rem; }} h2 {{ font-size: 1.15rem; margin: 2rem 0 .5rem; }}
+p, figcaption {{ color: var(--soft); margin: .4rem 0; }}
+.tiles, .curves {{ display: flex; flex-wrap: wrap; gap: .75rem; }}
+.tiles div {{ background: var(--card); border-radius: 8px; padding: .6rem 1rem; min-width: 7rem; }}
+.tiles b {{ display: block; font-size: 1.35rem; font-variant-numeric: tabular-nums; }}
+.tiles span {{ color: var(--soft); }}
+figure {{ margin: 0; flex: 1 1 20rem; max-width: 34rem; }} svg {{ width: 100%; height: auto; }}
+svg text {{ font: 11px system-ui, sans-serif; fill: var(--soft); }} .grid {{ stroke: var(--line); }}
+polyline {{ fill: none; stroke-width: 1.8; }}
+polyline.c0 {{ stroke: var(--c0); }} polyline.c1 {{ stroke: var(--c1); }}
+circle.c0 {{ fill: var(--c0); }} circle.c1 {{ fill: var(--c1); }}
+span.c0 {{ color: var(--c0); margin-left: .6rem; }} span.c1 {{ color: var(--c1); margin-left: .6rem; }}
+.wide {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; width: 100%; min-width: 40rem; }}
+th, td {{ text-align: left; vertical-align: top; padding: .4rem .6rem; border-bottom: 1px solid var(--line); }}
+th {{ color: var(--soft); font-weight: 600; }} td:last-child {{ color: var(--soft); }}
+pre {{ background: var(--card); border-radius: 8px; padding: 1rem; overflow-x: auto; }}
+</style>
+<h1>{title}</h1>
+<div class="tiles">{tiles}</div>
+<p>Scored on the {scored_on} set: {signature}</p>
+{notes}
+<h2>How it went</h2>
+<div class="curves">{curves}</div>
+<h2>What it says</h2>
+<div class="wide"><table><thead><tr><th>source</th><th>reference</th><th>translation</th><th></th></tr></thead>
+<tbody>{samples}</tbody></table></div>
+<h2>What was asked for</h2>
+<details><summary>run.toml</summary><pre>{settings}</pre></details>
+</html>
+"""
