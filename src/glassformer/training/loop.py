@@ -73,6 +73,7 @@ class Trainer:
         loss = LossOf(self.model, self.settings.label_smoothing, chosen_dtype(self.settings.precision, world.device))
         self.parallel = DistributedDataParallel(loss, gradient_as_bucket_view=True) if world.size > 1 else None
         self.loss: nn.Module = self.parallel or loss
+        self.stop = StopSignals()
         self.validator = Validator(run, world, self._pause)
         self.saved_at = self.began_at = time.monotonic()
         self.seconds_before = self.state.seconds
@@ -81,7 +82,7 @@ class Trainer:
 
     def train(self) -> State:
         """Update, validate and save until the run is over; asked to stop, save and raise `Interrupted`."""
-        with StopSignals() as self.stop:
+        with self.stop:
             if self.state.ended is None:
                 self.watcher.began(self.state.update, self.total, self._pace())
             try:
@@ -261,7 +262,7 @@ class Trainer:
         beam = self.run.settings.validation.final_beam
         if self.world.is_chief:
             self.watcher.said(f"Translating with {best.name} and a beam of {beam} for the report.")
-        with StopSignals() as self.stop, wearing(self.model, read_weights(best / WEIGHTS)):
+        with self.stop, wearing(self.model, read_weights(best / WEIGHTS)):
             try:
                 sets = {"dev": self.run.dev, "test": self.run.test()}
                 return {

@@ -1,0 +1,93 @@
+"""Small real runs: a little of `street`, a model of two layers, dropout and accumulation on."""
+
+import hashlib
+import multiprocessing
+from pathlib import Path
+from typing import Any
+
+from glassformer import street
+from glassformer.training import Interrupted, Watcher, train
+
+
+def write_corpus(directory: Path, pairs: int = 300, split: street.Split = "train") -> dict[str, str]:
+    """Two files of `street`, by the names that a run's data section gives them."""
+    directory.mkdir(parents=True, exist_ok=True)
+    sentences = list(street.sentences(split, pairs))
+    for side in ("source", "target"):
+        text = "".join(f"{getattr(sentence, side)}\n" for sentence in sentences)
+        (directory / f"{split}.{side}").write_text(text, encoding="utf-8")
+    prefix = {"train": "", "dev": "dev_", "test": "test_"}[split]
+    return {f"{prefix}{side}": str(directory / f"{split}.{side}") for side in ("source", "target")}
+
+
+def options(tmp_path: Path, out: str = "run", **training: Any) -> dict[str, Any]:
+    """Seconds of training, with everything that could go wrong on resuming: dropout, three parts, several epochs."""
+    asked = {"updates": 24, "batch_tokens": 768, "parts": 3, "ranks": 1, "log_every": 5, "warmup": 4, "keep": 2}
+    return {
+        "out": str(tmp_path / out),
+        "data": write_corpus(tmp_path / "text") | write_corpus(tmp_path / "text", 10, "dev"),
+        "tokenizer": {"vocab_size": 400},
+        "model": {
+            "preset": "tiny",
+            "d_model": 16,
+            "n_heads": 2,
+            "d_ff": 32,
+            "encoder_layers": 1,
+            "decoder_layers": 1,
+            "dropout": 0.2,
+            "attention_dropout": 0.1,
+        },
+        "training": asked | training,
+        "validation": {"every": 6, "beam": 1, "final_beam": 2},
+    }
+
+
+def fingerprint(run: Path) -> dict[str, str]:
+    """sha256 of everything a finished run has learned and logged."""
+    last = max(run.glob("step-*"), key=lambda path: int(path.name.split("-")[1]))
+    best = max(run.glob("best-*"), key=lambda path: int(path.name.split("-")[1]))
+    files = {
+        "last": last.name,
+        "best": best.name,
+        "weights": last / "model.safetensors",
+        "optimiser": last / "optimizer.safetensors",
+        "average": last / "average.safetensors",
+        "best weights": best / "model.safetensors",
+        "metrics": run / "metrics.jsonl",
+        "saved metrics": last / "metrics.jsonl",
+    }
+    return {
+        name: hashlib.sha256(path.read_bytes()).hexdigest() if isinstance(path, Path) else path
+        for name, path in files.items()
+        if isinstance(path, str) or path.exists()
+    }
+
+
+class Listener(Watcher):
+    """Remembers what was said."""
+
+    def __init__(self) -> None:
+        self.sayings: list[str] = []
+
+    def said(self, text: str) -> None:
+        self.sayings.append(text)
+
+
+def train_silently(asked: dict[str, Any]) -> None:
+    """For a process of its own: the exit code says how it ended."""
+    import torch
+
+    torch.set_num_threads(1)
+    try:
+        train(asked)
+    except Interrupted as stopped:
+        raise SystemExit(128 + stopped.received) from None
+
+
+def in_own_process(asked: dict[str, Any]) -> multiprocessing.process.BaseProcess:
+    """A trainer that can be killed. The server that forks it has imported everything already."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.training.runs"])
+    process = context.Process(target=train_silently, args=(asked,))
+    process.start()
+    return process

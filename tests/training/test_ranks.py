@@ -1,0 +1,127 @@
+"""However many processes share the work, the model learns the same."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from glassformer.model import load_model
+from glassformer.training import train
+from glassformer.training.run import begin, open_run
+from tests.plainly import ROOT
+from tests.training.runs import fingerprint, options
+
+IN_FLOAT64 = """
+import sys
+from pathlib import Path
+import torch
+torch.set_default_dtype(torch.float64)
+from glassformer.training.loop import Trainer
+from glassformer.training.run import open_run
+from glassformer.training.watcher import Watcher
+from glassformer.training.world import World, help_as_rank
+rank, size, meeting, run, out = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
+world = help_as_rank(meeting, rank, size) if size > 1 else World()
+trainer = Trainer(open_run(Path(run)), world, Watcher())
+losses = [trainer._gradients(trainer._next_group(), 1000, 1)]
+for _ in range(20):
+    trainer._update()
+    losses.append(trainer.state.loss)
+if rank == 0:
+    weights = {name: weight.detach() for name, weight in trainer.model.named_parameters()}
+    assert next(iter(weights.values())).dtype == torch.float64
+    torch.save((weights, losses), out)
+"""
+
+
+@pytest.mark.parametrize("parts", [3, 4, 1])
+def test_two_ranks_learn_what_one_learns(tmp_path, parts):
+    """Dropout on, in float64, 20 updates over several epochs; with parts that do not divide evenly."""
+    asked = options(tmp_path, parts=parts)
+    with begin(asked, lambda text: None) as run:
+        directory = run.directory
+    for size in (1, 2):
+        (tmp_path / f"meeting-{size}").mkdir()
+        ranks = [
+            subprocess.Popen(
+                [sys.executable, "-c", IN_FLOAT64, str(rank), str(size), str(tmp_path / f"meeting-{size}"),
+                 str(directory), str(tmp_path / f"{size}.pt")], cwd=ROOT,
+            )
+            for rank in range(size)
+        ]  # fmt: skip
+        assert [rank.wait(120) for rank in ranks] == [0] * size
+    (alone, alone_losses), (shared, shared_losses) = (torch.load(tmp_path / f"{size}.pt") for size in (1, 2))
+    assert shared_losses == pytest.approx(alone_losses, rel=1e-12)
+    for name, weight in alone.items():
+        torch.testing.assert_close(shared[name], weight, rtol=0, atol=1e-9, msg=name)
+
+
+def test_local_ranks_give_a_whole_run_and_repeat_it(tmp_path):
+    """Two processes of our own making: as good as one, and the same bits each time."""
+    reports, prints = [], []
+    for out, ranks in (("a", 2), ("b", 2), ("c", 1)):
+        asked = options(tmp_path, out=out, ranks=ranks, parts=2)
+        reports.append(train(asked))
+        prints.append(fingerprint(Path(asked["out"])))
+    assert prints[0] == prints[1]
+    assert reports[0]["machine"]["ranks"] == 2
+    assert reports[0]["updates"] == reports[2]["updates"]
+    shared, alone = (load_model(next((tmp_path / out).glob("step-24"))) for out in ("a", "c"))
+    for (name, ours), theirs in zip(shared.named_parameters(), alone.parameters(), strict=True):
+        if not name.endswith("k_proj.bias"):  # its gradient is zero but for rounding, which Adam makes large
+            torch.testing.assert_close(ours, theirs, rtol=0, atol=2e-3, msg=name)
+
+
+def test_a_run_of_two_ranks_is_stopped_and_goes_on(tmp_path):
+    """Ctrl-C reaches the chief; the helper hears it from there, and both leave."""
+    import os
+    import signal
+    import time
+
+    from tests.training.runs import in_own_process
+
+    undisturbed = options(tmp_path, out="undisturbed", ranks=2, parts=2)
+    train(undisturbed)
+    asked = options(tmp_path, ranks=2, parts=2)
+    process = in_own_process(asked)
+    while not (tmp_path / "run/step-6").exists():
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGINT)
+    process.join(20)
+    assert process.exitcode == 130
+    process = in_own_process(asked)
+    process.join(120)
+    assert process.exitcode == 0
+    assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "undisturbed")
+
+
+def torchrun(arguments: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"]
+    return subprocess.run(
+        [*command, "--standalone", "-m", "glassformer", *arguments],
+        capture_output=True, text=True, timeout=300, check=False, cwd=cwd,
+    )  # fmt: skip
+
+
+def test_torchrun_trains_with_two_ranks(tmp_path):
+    asked = options(tmp_path, parts=2)
+    sections = {name: section for name, section in asked.items() if isinstance(section, dict)}
+    settings = [f"{name}.{option}={value}" for name, section in sections.items() for option, value in section.items()]
+    flags = [part for setting in settings if not setting.startswith("training.ranks") for part in ("--set", setting)]
+    done = torchrun(["train", "--out", asked["out"], *flags], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("BLEU") == 1  # one rank speaks
+    run = open_run(Path(asked["out"]))
+    assert run.settings.training.ranks == 2
+    report = train(asked)  # finished already, also for one process
+    assert report["machine"]["ranks"] == 2
+
+
+def test_torchrun_says_once_what_is_wrong(tmp_path):
+    asked = options(tmp_path)
+    done = torchrun(["train", "--out", "run", "--source", asked["data"]["source"], "--target", "nowhere"], tmp_path)
+    assert done.returncode != 0
+    assert done.stderr.count("nowhere cannot be read: No such file or directory.") == 1
+    assert not (tmp_path / "run").exists()

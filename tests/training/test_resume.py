@@ -1,0 +1,162 @@
+"""Whatever interrupts a run costs nothing: the same command ends with the same bits."""
+
+import os
+import random
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from glassformer.errors import DirectoryError, GlassformerError, SettingsError
+from glassformer.training import train
+from glassformer.training.checkpoint import newest_checkpoint
+from tests.training.runs import Listener, fingerprint, in_own_process, options, train_silently
+
+KILLS = int(os.environ.get("GLASSFORMER_KILLS", "20"))
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory) -> tuple[dict[str, str], float]:
+    """What an undisturbed run ends with, and how long it takes (the second time, when all is warm)."""
+    for name in ("first", "second"):
+        asked = options(tmp_path_factory.mktemp(name))
+        started = time.monotonic()
+        process = in_own_process(asked)
+        process.join(120)
+        seconds = time.monotonic() - started
+        assert process.exitcode == 0
+    return fingerprint(Path(asked["out"])), seconds
+
+
+def test_a_run_is_the_same_every_time(uninterrupted, tmp_path):
+    asked = options(tmp_path)
+    in_own_process(asked).join(120)
+    assert fingerprint(Path(asked["out"])) == uninterrupted[0]
+
+
+def test_killed_at_random_moments_it_ends_with_the_same_bits(uninterrupted, tmp_path):
+    """Dropout and accumulation on, in the middle of epochs, of validations and of saves. `GLASSFORMER_KILLS=200`."""
+    expected, shortest = uninterrupted
+    moments = random.Random()  # new ones every time; the seed is of no use, for the clock decides
+    killed = 0
+    for number in range(10 * KILLS):
+        asked = options(tmp_path, out=f"run-{number}")
+        times = 0
+        process = None
+        while process is None or process.exitcode != 0:  # one run, killed until it gets through
+            started = time.monotonic()
+            process = in_own_process(asked)
+            process.join(moments.uniform(0.1, 1) * shortest if times < 4 else 120)
+            if process.exitcode is None:
+                process.kill()
+                process.join()
+                times += 1
+                killed += 1
+            elif times == 0:
+                shortest = min(shortest, time.monotonic() - started)
+        assert process.exitcode == 0
+        assert fingerprint(Path(asked["out"])) == expected, f"killed {times} times"
+        if killed >= KILLS:
+            return
+    pytest.fail(f"only {killed} of {KILLS} kills hit a running trainer")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_asked_to_stop_it_saves_and_leaves_within_five_seconds(uninterrupted, tmp_path, number):
+    asked = options(tmp_path)
+    run = Path(asked["out"])
+    process = in_own_process(asked)
+    while not (run / "step-6").exists():
+        time.sleep(0.01)
+    os.kill(process.pid, number)
+    asked_at = time.monotonic()
+    process.join(20)
+    assert time.monotonic() - asked_at < 5
+    assert process.exitcode == 128 + number
+    found = newest_checkpoint(run, pytest.fail)
+    assert 6 <= found.state.update < 24
+    in_own_process(asked).join(120)
+    assert fingerprint(run) == uninterrupted[0]
+
+
+def stopped_at_twelve(tmp_path: Path) -> dict:
+    """A run with two checkpoints, step-6 and step-12, and more to do."""
+    asked = options(tmp_path)
+    run = Path(asked["out"])
+    process = in_own_process(asked)
+    while not (run / "step-12").exists():
+        time.sleep(0.005)
+    process.kill()
+    process.join()
+    for later in ("step-18", "step-24", "best-18", "best-24"):
+        if (run / later).exists():
+            pytest.skip("the machine was faster than this test")
+    return asked
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"])
+def test_a_damaged_checkpoint_is_set_aside_loudly(uninterrupted, tmp_path, file):
+    asked = stopped_at_twelve(tmp_path)
+    run = Path(asked["out"])
+    path = run / "step-12" / file
+    contents = bytearray(path.read_bytes())
+    contents[len(contents) // 2] ^= 1
+    path.write_bytes(contents)
+    listener = Listener()
+    train(asked, listener)
+    assert any("step-12" in text and "damaged-step-12" in text for text in listener.sayings), listener.sayings
+    assert any("Going on from" in text and "step-6" in text for text in listener.sayings)
+    assert (run / "damaged-step-12").is_dir()
+    assert fingerprint(run) == uninterrupted[0]
+
+
+def test_two_trainers_on_one_directory_the_second_refuses(tmp_path):
+    asked = options(tmp_path, updates=100_000)
+    run = Path(asked["out"])
+    process = in_own_process(asked)
+    while not (run / "step-6").exists():
+        time.sleep(0.01)
+    try:
+        with pytest.raises(DirectoryError, match=rf"another process \(process {process.pid} on "):
+            train(asked)
+    finally:
+        process.kill()
+        process.join()
+
+
+def test_what_a_killed_save_left_is_swept_away(tmp_path):
+    asked = stopped_at_twelve(tmp_path)
+    left = Path(asked["out"]) / ".building-step-18-12345678"
+    left.mkdir()
+    (left / "model.safetensors").write_bytes(b"half")
+    train_silently(asked)
+    assert not left.exists()
+
+
+def test_other_settings_are_refused_by_name(tmp_path):
+    asked = stopped_at_twelve(tmp_path)
+    changed = asked | {"seed": 2, "training": asked["training"] | {"label_smoothing": 0.2}}
+    with pytest.raises(SettingsError, match=r"label_smoothing was 0.1 and is now 0.2; seed was 1 and is now 2"):
+        train(changed)
+
+
+def test_another_corpus_is_refused(tmp_path):
+    asked = stopped_at_twelve(tmp_path)
+    with Path(asked["data"]["target"]).open("r+") as file:
+        file.write("X")
+    with pytest.raises(GlassformerError, match="The corpus is no longer the one"):
+        train(asked)
+
+
+def test_a_finished_run_says_so_and_can_be_asked_for_more(tmp_path):
+    asked = options(tmp_path)
+    first = train(asked)
+    listener = Listener()
+    assert train(asked, listener) == first
+    assert any(re.search("finished already: all 24 updates are done", text) for text in listener.sayings)
+    listener = Listener()
+    more = train(asked | {"training": asked["training"] | {"updates": 30}}, listener)
+    assert more["updates"] == 30
+    assert any("training.updates was 24 and is now 30" in text for text in listener.sayings)
