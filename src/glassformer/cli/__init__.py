@@ -9,6 +9,7 @@ from glassformer import __version__
 from glassformer.cli.demo import demo
 from glassformer.cli.describe import describe
 from glassformer.cli.doctor import doctor
+from glassformer.cli.street import street
 from glassformer.cli.train import train
 from glassformer.errors import GlassformerError
 
@@ -22,6 +23,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(describe)
 app.command()(doctor)
+app.command()(street)
 app.command()(train)
 
 

@@ -1,98 +1,124 @@
-"""`glassformer demo`: whose W_K and W_V does the decoder use? Asked of a running model."""
+"""`glassformer demo`: train on the built-in corpus, score, translate the sentences it all began with, answer whose
+W_K and W_V it is, and write the report.
+"""
 
-from typing import TYPE_CHECKING
+import html
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glassformer.cli.keys_values import whose_keys_and_values
+from glassformer.cli.progress import watched
+from glassformer.cli.street import write_street
 from glassformer.cli.text import columns, paragraph
+from glassformer.cli.train import leave, terminal_watcher
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from glassformer.translator import Translator
 
-    from glassformer.inspection import Recording
-    from glassformer.model import Transformer
-
-TOKENS = 6  # to write while we listen
-
-
-def demo() -> None:
-    """Ask a running model whose W_K and W_V the decoder uses, and check the answer with its own numbers."""
-    import torch
-
-    from glassformer.inspection import record
-    from glassformer.model import Transformer, preset
-
-    torch.manual_seed(2017)
-    model = Transformer(preset("tutorial")).eval()
-    source = torch.randint(3, model.config.source_vocab_size, (1, 9))
-    with record(model, "memory", "decoder.*_attention.k", "logits") as heard:
-        written = _greedy(model, source)
-    with torch.no_grad():
-        at_once = model(source, written[:, :-1])[:, -1]
-    stepwise = _gap(heard["logits"][:, -1], at_once)
-    swapped = _gap(_with_the_encoders(model, source, written[:, :-1]), at_once)
-
-    for part in (
-        f"The tutorial's model, {model.n_parameters:,} parameters, all random: "
-        "it has learned nothing yet, and what follows is true of any weights. "
-        f"It read {source.shape[1]} source tokens and wrote {TOKENS}, one at a time, while we listened.",
-        "",
-        _keys(model, heard),
-        "",
-        f"The encoder spoke once. From that one output each decoder layer made K and V with its own W_K and W_V, "
-        f"once for the sentence; only its keys of the target were made anew for each of the {TOKENS} tokens.",
-        "",
-        f"One token at a time and all at once, the logits differ by at most {stepwise}. With the top encoder "
-        f"layer's W_K and W_V in place of the decoder's own, they differ by {swapped}.",
-        "",
-        "Whose W_K and W_V? Each decoder layer's own, used on the encoder's output.",
-    ):
-        typer.echo(part if "\n" in part else paragraph(part))
+# The whole recipe; recipes/street.toml says the same, with the reasons.
+OPTIONS: dict[str, Any] = {
+    "tokenizer": {"vocab_size": 1000},
+    "model": {"preset": "tiny", "encoder_layers": 2, "decoder_layers": 2},
+    "training": {"updates": 900, "learning_rate": 3e-3, "warmup": 100},
+    "validation": {"every": 150},
+}
 
 
-def _greedy(model: "Transformer", source: "Tensor") -> "Tensor":
-    import torch
+def demo(
+    out: Annotated[Path, typer.Option(help="Where the run goes.")] = Path("runs/demo"),
+    text: Annotated[Path, typer.Option(help="Where the corpus goes, as text files.")] = Path("runs/street"),
+) -> None:
+    """Train on the built-in corpus (minutes), score it, translate, and write a report to look at."""
+    from glassformer.training import Interrupted, train
+    from glassformer.translator import Translator
 
-    written = torch.full((1, 1), model.config.bos_id)
-    state = model.start(source)
-    for _ in range(TOKENS):
-        newest = model.step(written[:, -1:], state)[:, -1:].argmax(dim=-1)
-        written = torch.cat((written, newest), dim=1)
-    return written
-
-
-def _keys(model: "Transformer", heard: "Recording") -> str:
-    from glassformer.model.attention import split_heads
-
-    rows = [("K of the source in", "made", "differs from memory × own W_K", "from layer 0's K", "K of the target")]
-    first = heard["decoder.layers.0.cross_attention.k"]
-    for i, layer in enumerate(model.decoder.layers):
-        made = heard.all(f"decoder.layers.{i}.cross_attention.k")
-        again = split_heads(layer.cross_attention.k_proj(heard["memory"]), model.config.n_heads)
-        own = heard.all(f"decoder.layers.{i}.self_attention.k")
-        rows.append(
-            (
-                f"decoder layer {i}",
-                f"{len(made)} time",
-                _gap(made[-1], again),
-                _gap(made[-1], first),
-                f"{len(own)} times",
-            )
+    began = time.monotonic()
+    typer.echo(
+        paragraph(
+            'The corpus "street": English sentences with "it", made by a grammar, and their German. What "it" becomes '
+            "depends on what it refers to; the test asks about pairs of nouns never seen together in training."
         )
-    return columns(rows, "lrrrr")
+    )
+    options = {"out": str(out), "data": write_street(text)} | OPTIONS
+    watcher = terminal_watcher()
+    try:
+        report = train(options, watcher, watched)
+    except Interrupted as stopped:
+        raise leave(watcher, stopped) from None
+    finally:
+        watcher.close()
+    translator = Translator.load(out)
+    report |= {"seconds": report.get("demo_seconds", time.monotonic() - began)} | _understanding(translator, out, text)
+    report["demo_seconds"] = report["seconds"]
+    _write(report, out)
+    typer.echo(_shown(report, translator, out))
 
 
-def _with_the_encoders(model: "Transformer", source: "Tensor", target: "Tensor") -> "Tensor":
-    """The last logits, if every decoder layer took its keys and values from the top encoder layer's matrices."""
+def _understanding(translator: "Translator", out: Path, text: Path) -> dict[str, Any]:
+    """How often the pronoun is right, and the two sentences that everything began with."""
+    from glassformer.street import SEEDS_SENTENCES, pronouns
+
+    references = (text / "test.de").read_text(encoding="utf-8").splitlines()
+    translations = (out / "test.translations.txt").read_text(encoding="utf-8").splitlines()
+    asked = [(ours, wanted) for ours, wanted in zip(translations, references, strict=True) if pronouns(wanted)]
+    right = sum(pronouns(ours) == pronouns(wanted) for ours, wanted in asked)
+    seeds = translator.translate(list(SEEDS_SENTENCES))
+    return {
+        "pronoun_accuracy": right / len(asked),
+        "pronoun_sentences": len(asked),
+        "seeds": [
+            {"source": source, "reference": wanted, "translation": ours}
+            for (source, wanted), ours in zip(SEEDS_SENTENCES.items(), seeds, strict=True)
+        ],
+    }
+
+
+def _write(report: dict[str, Any], out: Path) -> None:
+    from glassformer.training.report import REPORT, write_page
+
+    others = [sample for sample in report["translations"] if sample not in report["seeds"]]
+    report["translations"] = report["seeds"] + others
+    (out / REPORT).write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    rows = "".join(
+        f"<li>{html.escape(seed['source'])}<br><strong>{html.escape(seed['translation'])}</strong></li>"
+        for seed in report["seeds"]
+    )
+    notes = (
+        f"<h2>Whom does it mean?</h2><p>The pronoun is right in {100 * report['pronoun_accuracy']:.1f} % of "
+        f"{report['pronoun_sentences']} test sentences, all about pairs of nouns never seen together in training.</p>"
+        f"<ul>{rows}</ul>"
+    )
+    write_page(out, report, "street: the demo of glassformer", notes)
+
+
+def _shown(report: dict[str, Any], translator: "Translator", out: Path) -> str:
     import torch
 
-    visible = model.visible(source)
-    with torch.no_grad():
-        encoders = model.encoder.layers[-1].self_attention.keys_values(model.encode(source, visible))
-        hidden = model.decoder(target, [encoders] * len(model.decoder.layers), visible)
-        return model.project(hidden)[:, -1]
-
-
-def _gap(a: "Tensor", b: "Tensor") -> str:
-    gap = (a - b).abs().max().item()
-    return "0" if gap == 0 else f"{gap:.1e}" if gap < 0.001 else f"{gap:.2f}"
+    rows = [
+        ("BLEU", f"{report['bleu']:.2f}", report["signature"]),
+        ("chrF", f"{report['chrf']:.2f}", report["chrf_signature"]),
+        ("pronouns", f"{100 * report['pronoun_accuracy']:.1f} %", f"of {report['pronoun_sentences']} right"),
+        ("time", f"{report['seconds']:.0f} s", f"{report['updates']:,} updates, {report['parameters']:,} parameters"),
+    ]
+    first = report["seeds"][0]["source"]
+    source = torch.tensor([translator.tokenizer.encode(first, "source")])
+    return "\n".join(
+        (
+            "",
+            columns(rows, "lrl"),
+            "",
+            *(f"  {seed['source']}\n  {seed['translation']}\n" for seed in report["seeds"]),
+            "Whose W_K and W_V does the decoder use? We listen while the first of them is translated.",
+            "",
+            whose_keys_and_values(translator.model, source),
+            "",
+            "Each decoder layer's own, used on the encoder's output.",
+            "",
+            f"model   {out / report['model']}",
+            f"report  {out / 'report.html'}",
+        )
+    )

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.cli.progress import watched
-from glassformer.cli.text import columns, paragraph
+from glassformer.cli.text import columns
 from glassformer.errors import SettingsError
 
 if TYPE_CHECKING:
-    pass
+    from glassformer.cli.training_display import LinesWatcher
+    from glassformer.training import Interrupted
 
 
 def train(
@@ -58,13 +59,18 @@ def train(
     try:
         report = run_training(options, watcher, watched)
     except Interrupted as stopped:
-        watcher.close()
-        typer.echo(paragraph(f"Saved at update {stopped.update:,}. The same command goes on from there."), err=True)
-        raise typer.Exit(128 + stopped.received) from None
+        raise leave(watcher, stopped) from None
     finally:
         watcher.close()
     if report:
         typer.echo(summary(report, Path(str(options["out"]))))
+
+
+def leave(watcher: "LinesWatcher", stopped: "Interrupted") -> typer.Exit:
+    """Say that all is saved, and how to go on; the exit code is the one of programs that a signal ended."""
+    watcher.close()
+    typer.echo(f"Saved at update {stopped.update:,}. The same command goes on from there.", err=True)
+    return typer.Exit(128 + stopped.received)
 
 
 def options_from(file: Path | None, flags: dict[str, Any], changes: list[str]) -> dict[str, Any]:
@@ -119,7 +125,7 @@ def summary(report: dict[str, Any], directory: Path) -> str:
     )
 
 
-def terminal_watcher() -> Any:
+def terminal_watcher() -> "LinesWatcher":
     """A live display where a person looks at it, plain lines elsewhere; all of it on stderr."""
     from glassformer.cli.training_display import LinesWatcher, LiveWatcher
 

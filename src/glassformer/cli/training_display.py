@@ -27,6 +27,7 @@ class LinesWatcher(Watcher):
         self.line(text)
 
     def began(self, done: int, total: int, prediction: tuple[float, int]) -> None:
+        self._last = time.monotonic()
         seconds, memory = prediction
         self.line(
             f"Update {done:,} of {total:,}. About {duration(seconds)} of training are left, and {memory / 1e9:.1f} GB "

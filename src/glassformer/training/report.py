@@ -46,6 +46,9 @@ def write_report(run: Run, state: State, parameters: int, results: "dict[str, Tr
             for pair, text in list(zip(results[on].pairs, results[on].texts, strict=True))[:SAMPLES]
         ],
     }
+    for name, result in results.items():
+        lines = "".join(f"{text}\n" for text in result.texts)
+        (run.directory / f"{name}.translations.txt").write_text(lines, encoding="utf-8")
     write_json(run.directory / REPORT, report)
     write_page(run.directory, report)
     return report
@@ -96,9 +99,9 @@ def _curves(metrics: Sequence[dict[str, Any]]) -> str:
 
     return "".join(
         (
-            _chart("Loss, nats a token", {"training": series("loss"), "dev": series("dev_loss")}),
-            _chart("Dev scores, greedy", {"BLEU": series("dev_bleu"), "chrF": series("dev_chrf")}),
-            _chart("Learning rate", {"learning rate": series("learning_rate")}),
+            _chart("Loss, nats a token", {"training (smoothed labels)": series("loss"), "dev": series("dev_loss")}),
+            _chart("Dev scores", {"BLEU": series("dev_bleu"), "chrF": series("dev_chrf")}),
+            _chart("Learning rate", {"": series("learning_rate")}),
         )
     )
 
@@ -110,7 +113,7 @@ def _chart(title: str, lines: dict[str, list[tuple[float, float]]]) -> str:
         return ""
     width, height, left, bottom = 460, 240, 52, 28
     right = max(x for x, _ in points) or 1
-    low, high = min(y for _, y in points), max(y for _, y in points)
+    low, high = min(0.0, *(y for _, y in points)), max(y for _, y in points)
     marks = _round_marks(low, high)
     low, high = min(low, marks[0]), max(high, marks[-1])
 
@@ -140,7 +143,7 @@ def _chart(title: str, lines: dict[str, list[tuple[float, float]]]) -> str:
     last = "; ".join(f"{name} ends at {line[-1][1]:.4g}" for name, line in lines.items() if line)
     return (
         f'<figure><figcaption>{title} {legend}</figcaption><svg viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="{title} over {right:,.0f} updates: {last}">{"".join(parts)}</svg></figure>'
+        f'aria-label="{title} over {right:,.0f} updates: {last.strip()}">{"".join(parts)}</svg></figure>'
     )
 
 
@@ -181,7 +184,7 @@ p, figcaption {{ color: var(--soft); margin: .4rem 0; }}
 .tiles b {{ display: block; font-size: 1.35rem; font-variant-numeric: tabular-nums; }}
 .tiles span {{ color: var(--soft); }}
 figure {{ margin: 0; flex: 1 1 20rem; max-width: 34rem; }} svg {{ width: 100%; height: auto; }}
-svg text {{ font: 11px system-ui, sans-serif; fill: var(--soft); }} .grid {{ stroke: var(--line); }}
+svg text {{ font: 13px system-ui, sans-serif; fill: var(--soft); }} .grid {{ stroke: var(--line); }}
 polyline {{ fill: none; stroke-width: 1.8; }}
 polyline.c0 {{ stroke: var(--c0); }} polyline.c1 {{ stroke: var(--c1); }}
 circle.c0 {{ fill: var(--c0); }} circle.c1 {{ fill: var(--c1); }}
