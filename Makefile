@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup test demo check fix names bench lock clean
+.PHONY: help setup test demo faults check fix names bench lock clean
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
@@ -17,11 +17,14 @@ setup: .venv/.ready  ## make .venv with the glassformer command in it
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev]'
 	@touch $@
 
-demo: setup     ## see the model at work
+demo: setup     ## train on the built-in corpus, score, translate, report (about two minutes)
 	$(BIN)/glassformer demo
 
 test: setup     ## run the tests
 	$(BIN)/python -m pytest -n 2
+
+faults: setup   ## stop training and saving at every point there is (a quarter of an hour)
+	GLASSFORMER_FAULTS=all GLASSFORMER_KILLS=200 $(BIN)/python -m pytest -n 2 tests/faults tests/training/test_resume.py
 
 check: setup    ## lint, format and types
 	$(BIN)/ruff check .
@@ -39,6 +42,7 @@ bench: setup    ## run the benchmarks (minutes; use a quiet machine)
 	$(BIN)/python benchmarks/forward_backward.py
 	$(BIN)/python benchmarks/silent_tap.py
 	$(BIN)/python benchmarks/store_memory.py
+	$(BIN)/python benchmarks/training.py
 
 lock:           ## choose new versions of everything but torch (see CONTRIBUTING.md)
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock

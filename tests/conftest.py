@@ -1,5 +1,7 @@
 """Every test runs with the shapes in the annotations checked, on one thread, so that results repeat."""
 
+import os
+
 from jaxtyping import install_import_hook
 
 # The rooms whose annotations carry shapes; before anything imports them.
@@ -9,6 +11,7 @@ import torch  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
 torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"  # for the processes that tests start
 
 # A law may be tried on a slow machine, and building a model is "slow data" to hypothesis.
 settings.register_profile(

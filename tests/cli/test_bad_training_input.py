@@ -99,7 +99,7 @@ WRONG = {
     "a directory": (asking("--source", "."), "cannot be read: Is a directory"),
     "unequal lines": (with_file("train.target", b"eins\nzwei\n"), "30 lines and train.target has 2"),
     "empty file": (with_file("train.target", b""), "train.target is empty"),
-    "only blank lines": (with_file("train.target", b"\n" * 30), "no pair with text on both sides"),
+    "only blank lines": (with_file("train.target", b"\n" * 30), "too few pairs have text on both sides"),
     "not UTF-8": (with_file("train.target", b"gut\n" * 3 + b"\xe4h\n" + b"gut\n" * 26), "line 4: byte 1 (0xe4)"),
     "UTF-16": (with_file("train.target", ("gut\n" * 30).encode("utf-16")), "lines|UTF-16"),
     "not gzip": (with_file("t.gz", b"plain text", "--target", "t.gz"), "t.gz is damaged or cut off"),

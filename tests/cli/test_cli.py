@@ -3,12 +3,18 @@
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+import torch
 
-from glassformer.model import PRESETS, preset, save_model, taps
+from glassformer.cli.demo import OPTIONS
+from glassformer.cli.keys_values import whose_keys_and_values
+from glassformer.model import PRESETS, Transformer, preset, save_model, taps
+from glassformer.street import SEEDS_SENTENCES
 from tests.models import build
+from tests.plainly import ROOT
 
 COMMAND = Path(sys.executable).with_name("glassformer")
 
@@ -80,10 +86,54 @@ def test_a_pipe_that_closes_is_no_traceback():
     assert done.stderr == ""
 
 
-def test_the_demo_answers_the_question():
-    done = glassformer("demo")
-    assert done.returncode == 0
-    assert "Whose W_K and W_V? Each decoder layer's own" in done.stdout
-    rows = [line.split() for line in done.stdout.splitlines() if line.startswith("decoder layer ")]
+def test_whose_keys_and_values_is_answered_with_the_models_own_numbers():
+    torch.manual_seed(1)
+    model = Transformer(preset("tutorial", vocab_size=40, source_vocab_size=40)).eval()
+    answer = whose_keys_and_values(model, torch.tensor([[5, 6, 7, 2]]))
+    rows = [line.split() for line in answer.splitlines() if line.startswith("decoder layer ")]
     assert [row[3:6] for row in rows] == [["1", "time", "0"]] * 3
-    assert all(row[-2:] == ["6", "times"] for row in rows)
+    assert len({row[-2] for row in rows}) == 1
+    assert "each decoder layer made K and V with its own W_K and W_V" in " ".join(answer.split())
+
+
+SHORTLY = """
+import sys
+from pathlib import Path
+from glassformer.cli import main
+demo, street = sys.modules["glassformer.cli.demo"], sys.modules["glassformer.cli.street"]
+demo.OPTIONS["training"]["updates"] = 4
+demo.OPTIONS["validation"]["every"] = 2
+street.DEV = street.TEST = 5
+demo.write_street = lambda out: street.write_street(out, 400)
+sys.argv = ["glassformer", "demo"]
+main()
+"""
+
+
+def test_the_demo_trains_scores_translates_and_reports(tmp_path):
+    """Four updates are enough to see that everything is there; `make demo` does it all."""
+    for again in (False, True):
+        command = [sys.executable, "-W", "error", "-c", SHORTLY]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "The animal didn't cross the street because it was too wide." in done.stdout
+        assert "Each decoder layer's own, used on the encoder's output." in done.stdout
+        report = json.loads((tmp_path / "runs/demo/report.json").read_text())
+        wanted = {"bleu", "chrf", "signature", "pronoun_accuracy", "seconds", "translations"}
+        assert wanted <= report.keys()
+        assert [sample["source"] for sample in report["translations"][:2]] == list(SEEDS_SENTENCES)
+        assert len(report["translations"]) == 7
+        assert "Whom does it mean?" in (tmp_path / "runs/demo/report.html").read_text()
+        assert ("finished already" in done.stderr) == again
+
+
+def test_the_recipe_of_the_demo_is_the_demo():
+    recipe = tomllib.loads((ROOT / "recipes/street.toml").read_text())
+    assert {name: recipe[name] for name in OPTIONS} == OPTIONS
+
+
+def test_street_writes_the_corpus(tmp_path):
+    done = glassformer("street", str(tmp_path / "text"), "--train", "50")
+    assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "text/train.en").read_text().splitlines()) == 50
+    assert len((tmp_path / "text/test.de").read_text().splitlines()) == 1000

@@ -1,16 +1,14 @@
 """A save that is stopped at any system call leaves the old state or the new one, never something between."""
 
 import os
-import re
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from glassformer.model import load_model
+from tests.faults.tracing import Point, all_points, calls_since_mark, under_strace
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 
@@ -25,40 +23,15 @@ try:
 except GlassformerError as error:
     sys.exit(f"glassformer: {error}")
 """
-# What changes the disk between the marker and the end. `openat` and `close` matter only on the way of these.
-CALLS = "write,pwrite64,writev,ftruncate,fallocate,mkdir,rename,renameat,renameat2,fsync,fdatasync,unlink,rmdir"
-
-
-def save_under_strace(path: Path, log: Path, *inject: str) -> subprocess.CompletedProcess[str]:
-    command = ["strace", "-f", "-qq", "-o", str(log), "-e", f"trace={CALLS},openat", *inject]
-    return subprocess.run(
-        [*command, sys.executable, "-c", SAVE, str(path)],
-        capture_output=True, text=True, check=False, timeout=120,
-        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-
-
-def calls_of_the_save(log: Path) -> list[str]:
-    lines = log.read_text().splitlines()
-    begin = max(i for i, line in enumerate(lines) if ".save-begins" in line)
-    return [match[1] for line in lines[begin + 1 :] if (match := re.match(r"\d+\s+(\w+)\(", line))]
 
 
 @pytest.fixture(scope="module")
-def points(tmp_path_factory) -> list[tuple[str, int]]:
+def points(tmp_path_factory) -> list[Point]:
     """Every changing call of a save, as (name, which call of that name in the whole process)."""
     directory = tmp_path_factory.mktemp("dry-run")
-    done = save_under_strace(directory / "model", directory / "log")
+    done = under_strace(SAVE, directory / "model", directory / "log")
     assert done.returncode == 0, done.stderr
-    everything = [
-        m[1] for line in (directory / "log").read_text().splitlines() if (m := re.match(r"\d+\s+(\w+)\(", line))
-    ]
-    inside = calls_of_the_save(directory / "log")
-    found = []
-    for name in CALLS.split(","):
-        total, own = everything.count(name), inside.count(name)
-        found += [(name, number) for number in range(total - own + 1, total + 1)]
-    return found
+    return all_points(directory / "log")
 
 
 def complete_or_absent(path: Path) -> bool:
@@ -71,8 +44,8 @@ def complete_or_absent(path: Path) -> bool:
 
 def test_contents_are_on_disk_before_the_name_is(tmp_path):
     """nodedb#78, litestream PR#1344: a rename without fsync can leave a name with zeros behind it."""
-    assert save_under_strace(tmp_path / "model", tmp_path / "log").returncode == 0
-    calls = [call for call in calls_of_the_save(tmp_path / "log") if call in ("fsync", "rename", "write")]
+    assert under_strace(SAVE, tmp_path / "model", tmp_path / "log").returncode == 0
+    calls = [call for call in calls_since_mark(tmp_path / "log") if call in ("fsync", "rename", "write")]
     # The library puts the weights in place by a rename of its own; ours, the last, is the one that publishes.
     published = max(i for i, call in enumerate(calls) if call == "rename")
     before, after = calls[:published], calls[published + 1 :]
@@ -85,7 +58,7 @@ def test_killed_at_every_system_call_the_model_is_complete_or_absent(points, tmp
     for name, number in points:
         path = tmp_path / f"{name}-{number}" / "model"
         path.parent.mkdir()
-        done = save_under_strace(path, tmp_path / "log", "-e", f"inject={name}:signal=KILL:when={number}")
+        done = under_strace(SAVE, path, tmp_path / "log", "-e", f"inject={name}:signal=KILL:when={number}")
         assert done.returncode == -signal.SIGKILL, (name, number, done)
         outcomes[name, number] = complete_or_absent(path)
     assert len(outcomes) > 10
@@ -95,11 +68,11 @@ def test_killed_at_every_system_call_the_model_is_complete_or_absent(points, tmp
 @pytest.mark.parametrize("error", ["ENOSPC", "EIO"])
 def test_an_error_at_every_system_call_is_one_sentence_and_leaves_nothing(points, tmp_path, error):
     for name, number in points:
-        if name in ("unlink", "rmdir"):
+        if name in ("unlink", "unlinkat", "rmdir"):
             continue  # cleaning up is what these do
         path = tmp_path / f"{name}-{number}" / "model"
         path.parent.mkdir()
-        done = save_under_strace(path, tmp_path / "log", "-e", f"inject={name}:error={error}:when={number}")
+        done = under_strace(SAVE, path, tmp_path / "log", "-e", f"inject={name}:error={error}:when={number}")
         assert "(INJECTED)" in (tmp_path / "log").read_text(), (name, number)
         if complete_or_absent(path):
             continue  # the library may have a second way, and the last fsync comes after the name is there

@@ -75,19 +75,44 @@ class Listener(Watcher):
 
 def train_silently(asked: dict[str, Any]) -> None:
     """For a process of its own: the exit code says how it ended."""
-    import torch
-
-    torch.set_num_threads(1)
     try:
         train(asked)
     except Interrupted as stopped:
         raise SystemExit(128 + stopped.received) from None
 
 
+def trained(asked: dict[str, Any], listener: Listener | None = None) -> dict[str, Any]:
+    """What `train` returns or raises, in a process of its own: without checked annotations it is ten times as fast."""
+    context = _context()
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_train_and_tell, args=(asked, theirs))
+    process.start()
+    theirs.close()
+    outcome, sayings = ours.recv()
+    process.join()
+    if listener is not None:
+        listener.sayings += sayings
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+def _train_and_tell(asked: dict[str, Any], connection: Any) -> None:
+    listener = Listener()
+    try:
+        connection.send((train(asked, listener), listener.sayings))
+    except Exception as error:  # whatever it is, the test shall see it
+        connection.send((error, listener.sayings))
+
+
 def in_own_process(asked: dict[str, Any]) -> multiprocessing.process.BaseProcess:
     """A trainer that can be killed. The server that forks it has imported everything already."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.training.runs"])
-    process = context.Process(target=train_silently, args=(asked,))
+    process = _context().Process(target=train_silently, args=(asked,))
     process.start()
     return process
+
+
+def _context() -> Any:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.training.runs"])
+    return context

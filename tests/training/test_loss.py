@@ -67,3 +67,30 @@ def test_the_target_is_shifted_exactly_once():
     assert batch.target_in.tolist() == [[BOS, 4, 5, 6], [BOS, 4, PAD, PAD]]
     assert batch.target_out.tolist() == [[4, 5, 6, EOS], [4, EOS, PAD, PAD]]
     assert batch.tokens == 6
+
+
+@tries(max_examples=60)
+@given(configs(**ours), seeds, st.floats(0, 0.5))
+def test_the_gradients_made_with_the_logits_are_autograds(config, seed, smoothing):
+    """The fused way, and torch's own through the open projection: loss and every gradient, in float64."""
+    data = make_batch(pairs(config, 5, seed))
+    found = []
+    for listened in (False, True):
+        model = build(config, seed)
+        if listened:
+            model.logits.listeners.append(lambda x: x)
+        (summed_loss(model, data, smoothing) * 0.7).backward()
+        found.append([weight.grad for weight in model.parameters()])
+    for ours_, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours_, theirs, rtol=1e-9, atol=1e-11)
+
+
+def test_many_rows_are_as_good_as_few():
+    """More positions than fit in one chunk."""
+    config = ModelConfig(vocab_size=30, d_model=8, n_heads=2, d_ff=8, encoder_layers=1, decoder_layers=1, dropout=0.0)
+    data = pairs(config, 90, seed=3)
+    assert make_batch(data).tokens > 300
+    model = build(config, seed=3)
+    whole = summed_loss(model, make_batch(data), 0.1)
+    alone = sum(summed_loss(model, make_batch([pair]), 0.1) for pair in data)
+    assert whole.item() == pytest.approx(alone.item(), rel=1e-12)

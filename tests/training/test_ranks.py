@@ -8,10 +8,9 @@ import pytest
 import torch
 
 from glassformer.model import load_model
-from glassformer.training import train
 from glassformer.training.run import begin, open_run
 from tests.plainly import ROOT
-from tests.training.runs import fingerprint, options
+from tests.training.runs import fingerprint, options, trained
 
 IN_FLOAT64 = """
 import sys
@@ -63,7 +62,7 @@ def test_local_ranks_give_a_whole_run_and_repeat_it(tmp_path):
     reports, prints = [], []
     for out, ranks in (("a", 2), ("b", 2), ("c", 1)):
         asked = options(tmp_path, out=out, ranks=ranks, parts=2)
-        reports.append(train(asked))
+        reports.append(trained(asked))
         prints.append(fingerprint(Path(asked["out"])))
     assert prints[0] == prints[1]
     assert reports[0]["machine"]["ranks"] == 2
@@ -83,7 +82,7 @@ def test_a_run_of_two_ranks_is_stopped_and_goes_on(tmp_path):
     from tests.training.runs import in_own_process
 
     undisturbed = options(tmp_path, out="undisturbed", ranks=2, parts=2)
-    train(undisturbed)
+    trained(undisturbed)
     asked = options(tmp_path, ranks=2, parts=2)
     process = in_own_process(asked)
     while not (tmp_path / "run/step-6").exists():
@@ -115,7 +114,7 @@ def test_torchrun_trains_with_two_ranks(tmp_path):
     assert done.stdout.count("BLEU") == 1  # one rank speaks
     run = open_run(Path(asked["out"]))
     assert run.settings.training.ranks == 2
-    report = train(asked)  # finished already, also for one process
+    report = trained(asked)  # finished already, also for one process
     assert report["machine"]["ranks"] == 2
 
 

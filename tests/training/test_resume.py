@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from glassformer.errors import DirectoryError, GlassformerError, SettingsError
-from glassformer.training import train
 from glassformer.training.checkpoint import newest_checkpoint
-from tests.training.runs import Listener, fingerprint, in_own_process, options, train_silently
+from tests.training.runs import Listener, fingerprint, in_own_process, options, train_silently, trained
 
 KILLS = int(os.environ.get("GLASSFORMER_KILLS", "20"))
 
@@ -105,7 +104,7 @@ def test_a_damaged_checkpoint_is_set_aside_loudly(uninterrupted, tmp_path, file)
     contents[len(contents) // 2] ^= 1
     path.write_bytes(contents)
     listener = Listener()
-    train(asked, listener)
+    trained(asked, listener)
     assert any("step-12" in text and "damaged-step-12" in text for text in listener.sayings), listener.sayings
     assert any("Going on from" in text and "step-6" in text for text in listener.sayings)
     assert (run / "damaged-step-12").is_dir()
@@ -120,7 +119,7 @@ def test_two_trainers_on_one_directory_the_second_refuses(tmp_path):
         time.sleep(0.01)
     try:
         with pytest.raises(DirectoryError, match=rf"another process \(process {process.pid} on "):
-            train(asked)
+            trained(asked)
     finally:
         process.kill()
         process.join()
@@ -139,7 +138,7 @@ def test_other_settings_are_refused_by_name(tmp_path):
     asked = stopped_at_twelve(tmp_path)
     changed = asked | {"seed": 2, "training": asked["training"] | {"label_smoothing": 0.2}}
     with pytest.raises(SettingsError, match=r"label_smoothing was 0.1 and is now 0.2; seed was 1 and is now 2"):
-        train(changed)
+        trained(changed)
 
 
 def test_another_corpus_is_refused(tmp_path):
@@ -147,16 +146,16 @@ def test_another_corpus_is_refused(tmp_path):
     with Path(asked["data"]["target"]).open("r+") as file:
         file.write("X")
     with pytest.raises(GlassformerError, match="The corpus is no longer the one"):
-        train(asked)
+        trained(asked)
 
 
 def test_a_finished_run_says_so_and_can_be_asked_for_more(tmp_path):
     asked = options(tmp_path)
-    first = train(asked)
+    first = trained(asked)
     listener = Listener()
-    assert train(asked, listener) == first
+    assert trained(asked, listener) == first
     assert any(re.search("finished already: all 24 updates are done", text) for text in listener.sayings)
     listener = Listener()
-    more = train(asked | {"training": asked["training"] | {"updates": 30}}, listener)
+    more = trained(asked | {"training": asked["training"] | {"updates": 30}}, listener)
     assert more["updates"] == 30
     assert any("training.updates was 24 and is now 30" in text for text in listener.sayings)

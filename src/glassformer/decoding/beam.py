@@ -18,8 +18,9 @@ class Beam(Settings):
     """Hypotheses kept for each sentence; 1 is greedy search."""
     length_penalty: Annotated[float, Field(ge=0)] = 1.0
     """Hypotheses compete by log-probability / length ** length_penalty; 0 favours short ones."""
-    longest: Annotated[float, Field(gt=0)] = 2.0
-    """A target ends at this many times its own source's tokens, and 10 more."""
+    longest: Annotated[float, Field(ge=0)] = 2.0
+    """A target has at most this many times its own source's tokens, and `extra` more."""
+    extra: Annotated[int, Field(ge=1)] = 10
 
     @classmethod
     def greedy(cls) -> "Beam":
@@ -64,7 +65,7 @@ def search(model: Transformer, source: Tensor, beam: Beam) -> list[list[Hypothes
     config = model.config
     k = beam.size
     lengths = (source != config.pad_id).sum(1).tolist()
-    sentences = [_Sentence(limit=int(beam.longest * length) + 10) for length in lengths]
+    sentences = [_Sentence(limit=int(beam.longest * length) + beam.extra) for length in lengths]
     growing = list(range(len(sentences)))
     state = _repeat(model.start(source), k)
     written = source.new_full((len(growing) * k, 1), config.bos_id)

@@ -4,6 +4,7 @@ Saved aside and renamed once. The newest that verifies is the one to go on from:
 No random state is kept: order and dropout are pure functions of the seed and of where one is.
 """
 
+import contextlib
 import json
 import shutil
 from collections.abc import Callable
@@ -123,11 +124,12 @@ def remove_older(run: Path, keep: int, also: set[int]) -> None:
 
 
 def remove(directory: Path) -> None:
-    """First its name goes, then its files: half a checkpoint must never look like one."""
+    """First its name goes, then its files: half a checkpoint must never look like one. What cannot be removed stays."""
     going = directory.with_name(f"{ASIDE}gone-{directory.name}")
-    shutil.rmtree(going, ignore_errors=True)
-    directory.rename(going)
-    shutil.rmtree(going, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        shutil.rmtree(going, ignore_errors=True)
+        directory.rename(going)
+        shutil.rmtree(going, ignore_errors=True)
 
 
 def sweep(run: Path) -> None:

@@ -70,6 +70,10 @@ class Trainer:
         self._batches: tuple[int, list[NDArray[np.int64]]] | None = None
         if (found := self._newest()) is not None:
             self._go_on_from(found)
+        if world.is_chief:  # what was logged after the checkpoint, or before there was one, will be logged again
+            live = run.directory / METRICS
+            live.with_name(f".{METRICS}").write_bytes(self.metrics)
+            live.with_name(f".{METRICS}").replace(live)
         loss = LossOf(self.model, self.settings.label_smoothing, chosen_dtype(self.settings.precision, world.device))
         self.parallel = DistributedDataParallel(loss, gradient_as_bucket_view=True) if world.size > 1 else None
         self.loss: nn.Module = self.parallel or loss
@@ -307,11 +311,7 @@ class Trainer:
             average = found.average()
             self.average.weights = {name: average[name].to(self.world.device) for name in self.average.weights}
         self.metrics = bytearray(found.metrics())
-        if self.world.is_chief:
-            live = self.run.directory / METRICS
-            live.with_name(f".{METRICS}").write_bytes(self.metrics)
-            live.with_name(f".{METRICS}").replace(live)
-            self.watcher.said(f"Going on from {found.directory}.")
+        self.watcher.said(f"Going on from {found.directory}.")
         if self.state.ended is not None and self.state.update < self.total and "updates are done" in self.state.ended:
             self.state = self.state.model_copy(update={"ended": None})  # more updates are asked for than before
 

@@ -218,9 +218,15 @@ def _corpora(settings: RunSettings) -> tuple[Corpus, Corpus]:
     train = corpus(data.source, data.target)
     if data.dev_source is not None:
         return train, corpus(data.dev_source, data.dev_target)
-    # At most a twentieth, and no more than is translated each time.
-    held = Share(train, one_in=max(20, train.check() // settings.validation.sentences))
-    return held.others, held
+    # A twentieth, and no more than is translated each time; of a very small corpus more, or there would be none.
+    for one_in in (max(20, train.check() // settings.validation.sentences), 5, 2):
+        held = Share(train, one_in)
+        if any(pair.target.strip() for pair in held) and any(pair.target.strip() for pair in held.others):
+            return held.others, held
+    raise DataError(
+        f"{train}: too few pairs have text on both sides to split a dev set off. Give one with --dev-source and "
+        "--dev-target, or more text."
+    )
 
 
 def _dev_pairs(dev: Corpus, settings: RunSettings) -> list[Pair]:

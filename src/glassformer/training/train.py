@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.data.corpus import Watch, unwatched
-from glassformer.errors import GlassformerError
+from glassformer.errors import DirectoryError, GlassformerError
 from glassformer.training.loop import Trainer
 from glassformer.training.report import REPORT, write_report
 from glassformer.training.run import Run, begin, open_run
@@ -21,8 +21,17 @@ def train(options: dict[str, Any], watcher: Watcher | None = None, watch: Watch 
     """
     watcher = watcher or Watcher()
     keep_memory()
-    if under_torchrun():
-        return _train_under_torchrun(options, watcher, watch)
+    try:
+        run_here = _train_under_torchrun if under_torchrun() else _train_here
+        return run_here(options, watcher, watch)
+    except OSError as error:
+        raise DirectoryError(
+            f"The run in {options['out']} had to stop: {error.strerror or error} "
+            f"({error.filename or 'while writing'}). What is saved is whole; the same command goes on."
+        ) from error
+
+
+def _train_here(options: dict[str, Any], watcher: Watcher, watch: Watch) -> dict[str, Any]:
     with begin(options, watcher.said, watch) as run:
         if (report := finished_report(run)) is not None:
             watcher.said(f"{run.directory} is finished already: {report['ended']}.")

@@ -130,7 +130,9 @@ def help_as_rank(meeting: str, rank: int, size: int) -> World:
 
 
 def threads_for(ranks: int) -> int:
-    """Threads of each of so many ranks on this machine."""
+    """Threads of each of so many ranks on this machine; OMP_NUM_THREADS is obeyed where it is set."""
+    if os.environ.get("OMP_NUM_THREADS", "").isdigit():
+        return max(1, int(os.environ["OMP_NUM_THREADS"]))
     return max(1, len(os.sched_getaffinity(0)) // ranks)
 
 

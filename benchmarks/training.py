@@ -1,0 +1,243 @@
+"""Training throughput beside Hugging Face's MarianMTModel and torch.nn.Transformer: identical batches and sizes.
+
+Each contestant does whole updates: forward, label-smoothed loss, backward, clipping, AdamW. The peers have all cores as
+threads, which is how they are run; ours is tried both ways, as one process with all threads and, as is its default, as
+one process a core with its share of the sentences. They take turns, and each one's best round counts. Prints target
+tokens a second. With --text SOURCE TARGET the batches are made of real text; without, of the built-in corpus.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from forward_backward import TorchTransformer
+from glassformer import ModelConfig, Transformer, preset, street
+from glassformer.data import TokenizerSettings, corpus, epoch_batches, open_store, train_tokenizer
+from glassformer.data.batch import Batch, make_batch
+from glassformer.training.loss import summed_loss
+from glassformer.training.optimiser import make_optimiser
+from glassformer.training.settings import TrainingSettings
+from glassformer.training.world import keep_memory
+from timing import machine
+
+UPDATES = 6
+SMOOTHING = 0.1
+
+
+def batches(directory: Path, text: list[str] | None, budget: int) -> tuple[list[Batch], int]:
+    """The same for everybody, and the size of the vocabulary."""
+    if text is None:
+        pairs = list(street.sentences("train", 20_000))
+        text = [str(directory / "source"), str(directory / "target")]
+        Path(text[0]).write_text("".join(f"{pair.source}\n" for pair in pairs))
+        Path(text[1]).write_text("".join(f"{pair.target}\n" for pair in pairs))
+    data = corpus(*text)
+    tokenizer = train_tokenizer(TokenizerSettings(vocab_size=8000, kind="bpe"), lambda: data)
+    store = open_store(data, tokenizer, directory / "store")
+    lengths = torch.stack([torch.tensor(store.lengths(side)) for side in ("source", "target")], 1).numpy()
+    some = epoch_batches(lengths, budget, seed=1, epoch=0)[:UPDATES]
+    return [make_batch(store[int(i)] for i in batch) for batch in some], tokenizer.vocab_size("target")
+
+
+def rows(batch: Batch, rank: int, ranks: int) -> Batch:
+    """A rank's share of a batch: every so manieth sentence."""
+    return Batch(*(getattr(batch, name)[rank::ranks] for name in ("source", "target_in", "target_out")))
+
+
+def trainer(model: nn.Module, loss: Callable[[Batch], Tensor]) -> Callable[[Batch], None]:
+    """One update: what a plain training loop does."""
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.98), fused=True)
+
+    def update(batch: Batch) -> None:
+        optimiser.zero_grad()
+        loss(batch).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+
+    return update
+
+
+def torch_update(config: ModelConfig) -> Callable[[Batch], None]:
+    model = TorchTransformer(config).train()
+
+    def loss(batch: Batch) -> Tensor:
+        logits = model(batch.source, batch.target_in).flatten(0, 1)
+        return F.cross_entropy(logits, batch.target_out.flatten(), ignore_index=0, label_smoothing=SMOOTHING)
+
+    return trainer(model, loss)
+
+
+def marian_update(config: ModelConfig) -> Callable[[Batch], None]:
+    from transformers import MarianConfig, MarianMTModel
+
+    model = MarianMTModel(
+        MarianConfig(
+            vocab_size=config.vocab_size,
+            d_model=config.d_model,
+            encoder_layers=config.encoder_layers,
+            decoder_layers=config.decoder_layers,
+            encoder_attention_heads=config.n_heads,
+            decoder_attention_heads=config.n_heads,
+            encoder_ffn_dim=config.d_ff,
+            decoder_ffn_dim=config.d_ff,
+            dropout=config.dropout,
+            attention_dropout=config.attention_dropout,
+            activation_dropout=config.activation_dropout,
+            activation_function="relu",
+            scale_embedding=True,
+            pad_token_id=0,
+            eos_token_id=2,
+            decoder_start_token_id=1,
+            max_position_embeddings=512,
+        )
+    ).train()
+
+    def loss(batch: Batch) -> Tensor:
+        logits = model(
+            input_ids=batch.source,
+            attention_mask=batch.source != 0,
+            decoder_input_ids=batch.target_in,
+            use_cache=False,
+        ).logits.flatten(0, 1)
+        return F.cross_entropy(logits, batch.target_out.flatten(), ignore_index=0, label_smoothing=SMOOTHING)
+
+    return trainer(model, loss)
+
+
+def our_update(config: ModelConfig) -> Callable[[Batch], None]:
+    model = Transformer(config).train()
+    optimiser = make_optimiser(model, TrainingSettings())
+
+    def update(batch: Batch) -> None:
+        (summed_loss(model, batch, SMOOTHING) / batch.tokens).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        optimiser.zero_grad()
+
+    return update
+
+
+class Contestant:
+    """Processes of its own, so that nobody inherits another's threads or memory; works when it is told to."""
+
+    def __init__(self, name: str, size: str, text: list[str] | None, budget: int, ranks: int) -> None:
+        self.meeting = tempfile.TemporaryDirectory()
+        command = [sys.executable, __file__, "--as", name, "--size", size, "--budget", str(budget)]
+        command += ["--meeting", self.meeting.name, "--ranks", str(ranks)] + (["--text", *text] if text else [])
+        self.processes = [
+            subprocess.Popen([*command, "--rank", str(rank)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            for rank in range(ranks)
+        ]
+        self.tokens = min(int(self._line(process)) for process in self.processes)
+
+    def round(self) -> float:
+        """Target tokens a second over all updates, once."""
+        start = time.perf_counter()
+        for process in self.processes:
+            print("go", file=process.stdin, flush=True)
+        for process in self.processes:
+            self._line(process)
+        return self.tokens / (time.perf_counter() - start)
+
+    def end(self) -> None:
+        for process in self.processes:
+            process.communicate()
+
+    @staticmethod
+    def _line(process: "subprocess.Popen[str]") -> str:
+        assert process.stdout is not None
+        return process.stdout.readline()
+
+
+def compete(options: argparse.Namespace) -> None:
+    """The other side of a contestant."""
+    warnings.filterwarnings("ignore")
+    torch.manual_seed(1)
+    with tempfile.TemporaryDirectory() as directory:
+        updates, vocabulary = batches(Path(directory), options.text, options.budget)
+        shape: dict[str, Any] = {"vocab_size": vocabulary, "source_vocab_size": vocabulary}
+        config = preset(options.size, **shape)
+        if options.as_ == "ours, a process a core":
+            run = _ranks(config, updates, options)
+        else:
+            torch.set_num_threads(torch.get_num_threads())
+            make = {"Marian": marian_update, "torch.nn": torch_update, "ours, threads": our_update}[options.as_]
+            if options.as_.startswith("ours"):
+                keep_memory()
+            update = make(config)
+
+            def run() -> None:
+                for batch in updates:
+                    update(batch)
+
+        run()  # warm up
+        print(sum(batch.tokens for batch in updates), flush=True)
+        for _ in sys.stdin:
+            run()
+            print("done", flush=True)
+
+
+def _ranks(config: ModelConfig, updates: list[Batch], options: argparse.Namespace) -> Callable[[], None]:
+    from torch.nn.parallel import DistributedDataParallel
+
+    from glassformer.training.loop import LossOf
+    from glassformer.training.world import help_as_rank
+
+    keep_memory()
+    world = help_as_rank(options.meeting, options.rank, options.ranks)
+    model = Transformer(config).train()
+    optimiser = make_optimiser(model, TrainingSettings())
+    loss = DistributedDataParallel(LossOf(model, SMOOTHING, None), gradient_as_bucket_view=True)
+
+    def run() -> None:
+        for batch in updates:
+            (loss(rows(batch, world.rank, world.size)) * (world.size / batch.tokens)).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimiser.step()
+            optimiser.zero_grad()
+
+    return run
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--text", nargs=2)
+    parser.add_argument("--budget", type=int, default=4096)
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--as", dest="as_", help=argparse.SUPPRESS)
+    for name in ("--size", "--meeting"):
+        parser.add_argument(name, help=argparse.SUPPRESS)
+    for name in ("--rank", "--ranks"):
+        parser.add_argument(name, type=int, default=0, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.as_:
+        compete(options)
+        return
+    print(machine())
+    print(f"{UPDATES} updates of {options.budget} positions, best of {options.rounds} rounds; target tokens a second\n")
+    names = {"Marian": 1, "torch.nn": 1, "ours, threads": 1, "ours, a process a core": 2}
+    for size in ("tiny", "tutorial"):
+        contestants = {name: Contestant(name, size, options.text, options.budget, n) for name, n in names.items()}
+        best = dict.fromkeys(names, 0.0)
+        for _ in range(options.rounds):
+            for name, contestant in contestants.items():
+                best[name] = max(best[name], contestant.round())
+        for contestant in contestants.values():
+            contestant.end()
+        peer = max(best["Marian"], best["torch.nn"])
+        for name, rate in best.items():
+            print(f"{size:<9} {name:<24} {rate:>8,.0f}   {rate / peer:.2f} of the faster peer")
+
+
+if __name__ == "__main__":
+    main()
