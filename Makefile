@@ -1,6 +1,7 @@
 # Everything a newcomer needs. Each target sets up what it stands on; nothing here needs root.
 PYTHON ?= python3
 BIN := .venv/bin
+KILLS ?= 200
 
 .PHONY: help setup test demo faults check fix names bench lock clean
 
@@ -24,7 +25,7 @@ test: setup     ## run the tests
 	$(BIN)/python -m pytest -n 2
 
 faults: setup   ## stop training and saving at every point there is (a quarter of an hour)
-	GLASSFORMER_FAULTS=all GLASSFORMER_KILLS=200 $(BIN)/python -m pytest -n 2 tests/faults tests/training/test_resume.py
+	GLASSFORMER_FAULTS=all GLASSFORMER_KILLS=$(KILLS) $(BIN)/python -m pytest -n 2 tests/faults tests/training/test_resume.py
 
 check: setup    ## lint, format and types
 	$(BIN)/ruff check .
