@@ -25,9 +25,9 @@ from glassformer import ModelConfig, Transformer, preset, street
 from glassformer.data import TokenizerSettings, corpus, epoch_batches, open_store, train_tokenizer
 from glassformer.data.batch import Batch, make_batch
 from glassformer.training.loss import summed_loss
+from glassformer.training.machine import keep_memory
 from glassformer.training.optimiser import make_optimiser
 from glassformer.training.settings import TrainingSettings
-from glassformer.training.world import keep_memory
 from timing import machine
 
 UPDATES = 6

@@ -11,14 +11,14 @@ from glassformer import street
 from glassformer.data import corpus
 from glassformer.data.held_out import Share
 from glassformer.errors import DirectoryError, GlassformerError
-from glassformer.model import load_model
+from glassformer.model import load_model, n_parameters, preset
 from glassformer.model.directory import read_weights
 from glassformer.sealed import verify
-from glassformer.training import RunSettings, train
+from glassformer.training import RunSettings, machine, train
 from glassformer.training.averaging import MovingAverage, mean, wearing
 from glassformer.training.choices import SIZES, choose_model, choose_tokenizer
 from glassformer.training.settings import DataSettings
-from glassformer.translator import Translator
+from glassformer.translator import Translator, find_model
 from tests.training.runs import Listener, options, trained, write_corpus
 
 
@@ -203,3 +203,32 @@ def test_settings_survive_toml(tmp_path):
         settings = RunSettings(out=text, data=DataSettings(source=text), model={"preset": "tiny", "dropout": 0.25})
         path.write_text(settings.as_toml(), encoding="utf-8")
         assert RunSettings.read(path) == settings
+
+
+def test_bfloat16_learns_too(tmp_path):
+    """Where the hardware is not faster with it, it can still be asked for; weights stay in float32."""
+    report = trained(options(tmp_path, precision="bfloat16", learning_rate=0.01))
+    lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    losses = [line["loss"] for line in lines if "loss" in line]
+    assert losses[-1] < losses[0]
+    weights = read_weights(tmp_path / "run" / report["model"] / "model.safetensors")
+    assert {weight.dtype for weight in weights.values()} == {torch.float32}
+
+
+def test_ranks_fit_into_memory_and_cores(monkeypatch):
+    monkeypatch.setattr(machine, "cores", lambda: 64)
+    assert machine.choose_ranks(parameters=1_000_000) == machine.MOST_RANKS
+    assert machine.choose_ranks(parameters=10**12) == 1
+    monkeypatch.setattr(machine, "cores", lambda: 2)
+    assert machine.choose_ranks(parameters=1_000_000) == 2
+
+
+def test_a_large_run_is_planned_without_being_made():
+    assert n_parameters(preset("paper-base")) == 63_082_496
+
+
+def test_the_built_in_model_knows_whom_it_means():
+    translator = Translator.load("street")
+    assert translator.translate(list(street.SEEDS_SENTENCES)) == list(street.SEEDS_SENTENCES.values())
+    assert translator.translate(["", "   "]) == ["", ""]
+    verify(find_model("street"))

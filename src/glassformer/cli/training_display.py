@@ -22,6 +22,7 @@ class LinesWatcher(Watcher):
     def __init__(self) -> None:
         self._rate = Rate()
         self._last = 0.0
+        self._dev = ""
 
     def said(self, text: str) -> None:
         self.line(text)
@@ -38,7 +39,7 @@ class LinesWatcher(Watcher):
         self._rate.add(progress.tokens)
         if time.monotonic() - self._last > SECONDS_BETWEEN_LINES:
             self._last = time.monotonic()
-            self.line(f"update {progress.update:,}/{progress.total:,}  {details(progress, self._rate)}")
+            self.line(f"update {progress.update:,}/{progress.total:,}  {self._details(progress)}")
 
     def validated(
         self, update: int, loss: float, scores: Scores, better: bool, samples: Sequence[tuple[Pair, str]]
@@ -48,6 +49,11 @@ class LinesWatcher(Watcher):
         if samples:
             self.line(f"    {samples[0][0].source}\n    {samples[0][1]}")
         self._rate = Rate()
+        self._dev = f"  dev BLEU {scores.bleu:.2f}"
+
+    def _details(self, progress: Progress) -> str:
+        pace = f"{self._rate.now:,.0f} tokens/s"
+        return f"loss {progress.loss:.3f}  rate {progress.learning_rate:.1e}  {pace}{self._dev}"
 
     def line(self, text: str) -> None:
         typer.echo(text, err=True)
@@ -83,7 +89,7 @@ class LiveWatcher(LinesWatcher):
     def updated(self, progress: Progress) -> None:
         self._rate.add(progress.tokens)
         if self._bar is not None:
-            self._bar.update(self._task, completed=progress.update, details=details(progress, self._rate))
+            self._bar.update(self._task, completed=progress.update, details=self._details(progress))
 
     def line(self, text: str) -> None:
         self._console.print(text, markup=False)  # text may well have [brackets]
@@ -107,7 +113,3 @@ class Rate:
     @property
     def now(self) -> float:
         return self._tokens / max(1e-9, time.monotonic() - self._began)
-
-
-def details(progress: Progress, rate: Rate) -> str:
-    return f"loss {progress.loss:.3f}  rate {progress.learning_rate:.1e}  {rate.now:,.0f} tokens/s"

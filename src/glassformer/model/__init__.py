@@ -5,7 +5,7 @@ from glassformer.model.directory import load_model, save_model
 from glassformer.model.presets import PRESETS, preset
 from glassformer.model.state import DecoderState
 from glassformer.model.tap import Tap, taps
-from glassformer.model.transformer import Transformer
+from glassformer.model.transformer import Transformer, n_parameters
 
 __all__ = [
     "PRESETS",
@@ -14,6 +14,7 @@ __all__ = [
     "Tap",
     "Transformer",
     "load_model",
+    "n_parameters",
     "preset",
     "save_model",
     "taps",

@@ -93,6 +93,12 @@ class Transformer(nn.Module):
         return self.project(self.decoder(target_ids, state.source, state.source_visible, state.past))
 
 
+def n_parameters(config: ModelConfig) -> int:
+    """How many numbers a model of this config can learn, without making them."""
+    with torch.device("meta"):
+        return Transformer(config).n_parameters
+
+
 def _check_rows(target_ids: Tensor, source_visible: Tensor) -> None:
     if len(target_ids) != len(source_visible):
         raise InputError(

@@ -1,13 +1,12 @@
 """What a run takes when its user does not say: from the size of the corpus, and from the machine."""
 
-import os
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from glassformer.data import TokenizerSettings, epoch_batches
+from glassformer.training.machine import choose_ranks
 from glassformer.training.settings import RunSettings
 
 # Up to so many pairs: the preset, the vocabulary, and the passes over the corpus. A small corpus wants a small model
@@ -31,10 +30,10 @@ def choose_model(model: dict[str, Any], pairs: int) -> dict[str, Any]:
     return {"preset": _row(pairs)[1]} | model
 
 
-def choose_training(settings: RunSettings, pairs: int, lengths: NDArray[np.int64]) -> RunSettings:
+def choose_training(settings: RunSettings, pairs: int, lengths: NDArray[np.int64], parameters: int) -> RunSettings:
     """The settings with nothing left open."""
     training, validation = settings.training, settings.validation
-    ranks = training.ranks or choose_ranks()
+    ranks = training.ranks or choose_ranks(parameters)
     parts = training.parts or max(1, min(ranks, training.batch_tokens // 512))
     updates = training.updates
     if updates is None:
@@ -49,15 +48,6 @@ def choose_training(settings: RunSettings, pairs: int, lengths: NDArray[np.int64
     return settings.model_copy(
         update={"training": training, "validation": validation.model_copy(update={"every": every})}
     )
-
-
-def choose_ranks() -> int:
-    """One process with all of a GPU; on a CPU a process for each core, up to eight.
-
-    Two processes of one thread each outrun one process of two threads: they wait for each other once an update instead
-    of at every product (benchmarks/training.py). Each rank holds its own copy of the model.
-    """
-    return 1 if torch.cuda.is_available() else min(8, len(os.sched_getaffinity(0)))
 
 
 def _row(pairs: int) -> tuple[float, str, int, float]:

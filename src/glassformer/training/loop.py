@@ -28,6 +28,7 @@ from glassformer.training import checkpoint as saved
 from glassformer.training.averaging import MovingAverage, mean, wearing
 from glassformer.training.checkpoint import METRICS, Checkpoint, State, newest_checkpoint, save_checkpoint
 from glassformer.training.loss import summed_loss
+from glassformer.training.machine import chosen_dtype, peak_memory, what_bits_depend_on
 from glassformer.training.optimiser import make_optimiser, memory, remember
 from glassformer.training.run import Run
 from glassformer.training.schedule import learning_rate
@@ -63,7 +64,9 @@ class Trainer:
         self.model = run.new_model().to(world.device).train()
         self.optimiser = make_optimiser(self.model, self.settings)
         self.average = MovingAverage(self.model, self.settings.ema_decay) if self.settings.average == "ema" else None
-        self.state = State(made_from=run.store.settings.made_from, machine=machine(world))
+        self.state = State(
+            made_from=run.store.settings.made_from, machine=what_bits_depend_on(world.size, world.device)
+        )
         self.metrics = bytearray()
         self.total = self.settings.updates or 0
         self.every = run.settings.validation.every or self.total
@@ -87,9 +90,9 @@ class Trainer:
     def train(self) -> State:
         """Update, validate and save until the run is over; asked to stop, save and raise `Interrupted`."""
         with self.stop:
-            if self.state.ended is None:
-                self.watcher.began(self.state.update, self.total, self._pace())
             try:
+                if self.state.ended is None:
+                    self.watcher.began(self.state.update, self.total, self._pace())
                 while self.state.ended is None:
                     if self.state.validated < self.state.update and self._is_validation_due():
                         self._validate()
@@ -228,8 +231,11 @@ class Trainer:
         if self.world.is_chief:
             samples = list(zip(self.run.dev[:3], done.texts[:3], strict=True))
             self.watcher.validated(self.state.update, loss, done.scores, better, samples)
-        if settings.patience and self.state.stale >= settings.patience:
+        if self._has_lost_patience():
             self._change(ended=f"no better {settings.metric} in {settings.patience} validations")
+
+    def _has_lost_patience(self) -> bool:
+        return 0 < self.run.settings.validation.patience <= self.state.stale
 
     def _averaged(self) -> dict[str, Tensor] | None:
         """The weights to validate and keep; None for the newest."""
@@ -237,8 +243,11 @@ class Trainer:
             return self.average.weights
         if self.settings.average == "last":
             before = [self.run.directory / f"step-{number}" / WEIGHTS for number in self._window()]
+            there = [path for path in before if path.exists()]
+            if there != before:
+                self.watcher.said(f"The mean is over {len(there) + 1} checkpoints: the others are no longer there.")
             own = {name: weight.detach() for name, weight in self.model.named_parameters()}
-            return mean([own, *(read_weights(path) for path in before if path.exists())])
+            return mean([own, *map(read_weights, there)])
         return None
 
     def _window(self) -> list[int]:
@@ -262,7 +271,7 @@ class Trainer:
 
     def last_scores(self) -> dict[str, Translated]:
         """Dev and test, translated once more with the best weights and the last beam."""
-        best = numbered(self.run.directory, "best")[-1]
+        best = self.run.directory / f"best-{self.state.best_update}"
         beam = self.run.settings.validation.final_beam
         if self.world.is_chief:
             self.watcher.said(f"Translating with {best.name} and a beam of {beam} for the report.")
@@ -312,8 +321,8 @@ class Trainer:
             self.average.weights = {name: average[name].to(self.world.device) for name in self.average.weights}
         self.metrics = bytearray(found.metrics())
         self.watcher.said(f"Going on from {found.directory}.")
-        if self.state.ended is not None and self.state.update < self.total and "updates are done" in self.state.ended:
-            self.state = self.state.model_copy(update={"ended": None})  # more updates are asked for than before
+        if self.state.update < self.total and not self._has_lost_patience():
+            self._change(ended=None)  # more is asked for than when it ended
 
     def _save(self) -> None:
         self._change(seconds=self.seconds_before + time.monotonic() - self.began_at)
@@ -359,8 +368,6 @@ class Trainer:
 
     def _pace(self) -> tuple[float, int]:
         """Seconds that are left and memory in bytes, as measured on a few updates that change nothing."""
-        import resource
-
         group = self._next_group()
         seconds = []
         for _ in range(3):
@@ -369,7 +376,7 @@ class Trainer:
             seconds.append(time.monotonic() - start)
         self.optimiser.zero_grad()
         bytes_each = sum(weight.numel() * weight.element_size() for weight in self.model.parameters())
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + 3 * bytes_each
+        peak = peak_memory() + 3 * bytes_each  # Adam's memories and the average are still to come
         everywhere = int(self.world.sum(torch.tensor(float(peak), dtype=torch.float64)).item())
         return min(seconds) * (self.total - self.state.update), everywhere
 
@@ -377,22 +384,3 @@ class Trainer:
 def seed_of(seed: int, update: int, part: int) -> int:
     """The seed of one part's dropout: wherever and whenever the part is computed, it is the same."""
     return int(np.random.SeedSequence([seed, update, part]).generate_state(1, np.uint64)[0] >> np.uint64(1))
-
-
-def machine(world: World) -> dict[str, Any]:
-    """What the last bits depend on, besides the settings."""
-    return {
-        "torch": torch.__version__,
-        "processor": torch.backends.cpu.get_cpu_capability(),
-        "device": world.device.type,
-        "ranks": world.size,
-        "threads": torch.get_num_threads(),
-    }
-
-
-def chosen_dtype(precision: str, device: torch.device) -> torch.dtype | None:
-    """What products are made in; None is float32."""
-    if precision == "auto":
-        fast = torch.cuda.is_bf16_supported() if device.type == "cuda" else torch.cpu._is_amx_tile_supported()
-        precision = "bfloat16" if fast else "float32"
-    return torch.bfloat16 if precision == "bfloat16" else None

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from glassformer.training.checkpoint import METRICS, State, write_json
 from glassformer.training.run import Run
-from glassformer.translator import numbered
 
 if TYPE_CHECKING:
     from glassformer.training.validation import Translated
@@ -39,7 +38,7 @@ def write_report(run: Run, state: State, parameters: int, results: "dict[str, Tr
         "skipped_updates": state.skipped,
         "pairs": len(run.store),
         "parameters": parameters,
-        "model": numbered(run.directory, "best")[-1].name,
+        "model": f"best-{state.best_update}",
         "machine": state.machine,
         "translations": [
             {"source": pair.source, "reference": pair.target, "translation": text}

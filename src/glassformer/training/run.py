@@ -9,7 +9,7 @@ import shutil
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -22,7 +22,7 @@ from glassformer.data import Corpus, Pair, Store, Tokenizer, corpus, open_store,
 from glassformer.data.corpus import Watch, unwatched
 from glassformer.data.held_out import Share
 from glassformer.errors import DataError, DirectoryError, SettingsError
-from glassformer.model import ModelConfig, Transformer, load_model, preset
+from glassformer.model import ModelConfig, Transformer, load_model, n_parameters, preset
 from glassformer.sealed import ASIDE, building
 from glassformer.settings import read_table
 from glassformer.training.checkpoint import sweep
@@ -130,7 +130,7 @@ def _new_run(directory: Path, settings: RunSettings, pairs: int, say: Say, watch
     model = {} if settings.start_from else choose_model(settings.model, pairs)
     settings = settings.model_copy(update={"tokenizer": tokenizer.settings, "model": model})
     run = Run(directory, settings, tokenizer, store, _dev_pairs(dev, settings))
-    run = Run(directory, choose_training(settings, pairs, run.lengths), tokenizer, store, run.dev)
+    run = replace(run, settings=choose_training(settings, pairs, run.lengths, n_parameters(run.config)))
     (directory / f".{RUN}").write_text(run.settings.as_toml(), encoding="utf-8")
     (directory / f".{RUN}").replace(directory / RUN)
     return run

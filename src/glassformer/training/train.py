@@ -8,10 +8,11 @@ from typing import Any
 from glassformer.data.corpus import Watch, unwatched
 from glassformer.errors import DirectoryError, GlassformerError
 from glassformer.training.loop import Trainer
+from glassformer.training.machine import keep_memory
 from glassformer.training.report import REPORT, write_report
 from glassformer.training.run import Run, begin, open_run
 from glassformer.training.watcher import Watcher
-from glassformer.training.world import World, keep_memory, local_world, torchrun_world, under_torchrun
+from glassformer.training.world import World, local_world, torchrun_world, under_torchrun
 
 
 def train(options: dict[str, Any], watcher: Watcher | None = None, watch: Watch = unwatched) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from torch import Tensor
 from torch import distributed as dist
 
 from glassformer.errors import GlassformerError
+from glassformer.training.machine import threads_for
 
 CPU = torch.device("cpu")
 Item = TypeVar("Item")
@@ -127,24 +128,6 @@ def help_as_rank(meeting: str, rank: int, size: int) -> World:
     _end_with_parent()
     _meet(meeting, rank, size)
     return World(rank, size)
-
-
-def threads_for(ranks: int) -> int:
-    """Threads of each of so many ranks on this machine; OMP_NUM_THREADS is obeyed where it is set."""
-    if os.environ.get("OMP_NUM_THREADS", "").isdigit():
-        return max(1, int(os.environ["OMP_NUM_THREADS"]))
-    return max(1, len(os.sched_getaffinity(0)) // ranks)
-
-
-def keep_memory() -> None:
-    """Ask the C library to keep freed memory for the next step instead of returning it to the system.
-
-    Every step takes and frees the same large blocks; fetching them anew made a training step a quarter slower.
-    """
-    with contextlib.suppress(OSError, AttributeError):
-        libc = ctypes.CDLL("libc.so.6")  # glibc; elsewhere nothing happens
-        libc.mallopt(-3, 2**30)  # M_MMAP_THRESHOLD: no block is given a mapping of its own
-        libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD: the heap does not shrink
 
 
 def _start_helper(run: Path, meeting: str, rank: int, size: int) -> "subprocess.Popen[bytes]":
