@@ -2,6 +2,7 @@
 
 import hashlib
 import multiprocessing
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,7 @@ class Listener(Watcher):
 
 def train_silently(asked: dict[str, Any]) -> None:
     """For a process of its own: the exit code says how it ended."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the shell may have told its children to ignore it
     try:
         train(asked)
     except Interrupted as stopped:

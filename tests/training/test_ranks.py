@@ -96,6 +96,13 @@ def test_a_run_of_two_ranks_is_stopped_and_goes_on(tmp_path):
     assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "undisturbed")
 
 
+def test_two_ranks_can_be_asked_for_more_updates(tmp_path):
+    """Every rank must know of it, or one would leave the other waiting."""
+    asked = options(tmp_path, ranks=2, parts=2, updates=6)
+    trained(asked)
+    assert trained(asked | {"training": asked["training"] | {"updates": 9}})["updates"] == 9
+
+
 def torchrun(arguments: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"]
     return subprocess.run(

@@ -72,6 +72,17 @@ def test_the_page_is_one_file_that_fetches_nothing_and_runs_nothing(finished):
     assert page.count("aria-label") == 3
 
 
+def test_blank_lines_of_a_test_set_stay_blank(tmp_path):
+    asked = options(tmp_path, updates=3)
+    asked["data"] |= write_corpus(tmp_path / "text", 5, "test")
+    for side in ("source", "target"):
+        path = Path(asked["data"][f"test_{side}"])
+        path.write_text("\n" + path.read_text() + "  \n")
+    trained(asked)
+    lines = (tmp_path / "run/test.translations.txt").read_text().split("\n")
+    assert (len(lines), lines[0], lines[6]) == (8, "", "")
+
+
 def test_text_in_the_page_is_text(tmp_path):
     """Sentences are full of brackets; a page must not take them for its own."""
     asked = options(tmp_path, updates=6)

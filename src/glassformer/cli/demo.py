@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.cli.keys_values import whose_keys_and_values
-from glassformer.cli.progress import watched
 from glassformer.cli.street import write_street
 from glassformer.cli.text import columns, paragraph
-from glassformer.cli.train import leave, terminal_watcher
+from glassformer.cli.train import train_in_terminal
 
 if TYPE_CHECKING:
     from glassformer.translator import Translator
@@ -33,7 +32,6 @@ def demo(
     text: Annotated[Path, typer.Option(help="Where the corpus goes, as text files.")] = Path("runs/street"),
 ) -> None:
     """Train on the built-in corpus (minutes), score it, translate, and write a report to look at."""
-    from glassformer.training import Interrupted, train
     from glassformer.translator import Translator
 
     began = time.monotonic()
@@ -44,13 +42,7 @@ def demo(
         )
     )
     options = {"out": str(out), "data": write_street(text)} | OPTIONS
-    watcher = terminal_watcher()
-    try:
-        report = train(options, watcher, watched)
-    except Interrupted as stopped:
-        raise leave(watcher, stopped) from None
-    finally:
-        watcher.close()
+    report = train_in_terminal(options)
     translator = Translator.load(out)
     report |= {"seconds": report.get("demo_seconds", time.monotonic() - began)} | _understanding(translator, out, text)
     report["demo_seconds"] = report["seconds"]

@@ -3,17 +3,13 @@
 import sys
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from glassformer.cli.progress import watched
 from glassformer.cli.text import columns
 from glassformer.errors import SettingsError
-
-if TYPE_CHECKING:
-    from glassformer.cli.training_display import LinesWatcher
-    from glassformer.training import Interrupted
 
 
 def train(
@@ -52,25 +48,26 @@ def train(
     }
     options = options_from(run, {name: value for name, value in flags.items() if value is not None}, changes or [])
 
-    from glassformer.training import Interrupted
-    from glassformer.training import train as run_training
-
-    watcher = terminal_watcher()
-    try:
-        report = run_training(options, watcher, watched)
-    except Interrupted as stopped:
-        raise leave(watcher, stopped) from None
-    finally:
-        watcher.close()
+    report = train_in_terminal(options)
     if report:
         typer.echo(summary(report, Path(str(options["out"]))))
 
 
-def leave(watcher: "LinesWatcher", stopped: "Interrupted") -> typer.Exit:
-    """Say that all is saved, and how to go on; the exit code is the one of programs that a signal ended."""
-    watcher.close()
-    typer.echo(f"Saved at update {stopped.update:,}. The same command goes on from there.", err=True)
-    return typer.Exit(128 + stopped.received)
+def train_in_terminal(options: dict[str, Any]) -> dict[str, Any]:
+    """Train while telling how it goes; the report. Asked to stop, leave as programs do that a signal ended."""
+    from glassformer.cli.training_display import LinesWatcher, LiveWatcher
+    from glassformer.training import Interrupted
+    from glassformer.training import train as run_training
+
+    watcher = LiveWatcher() if sys.stderr.isatty() else LinesWatcher()
+    try:
+        return run_training(options, watcher, watched)
+    except Interrupted as stopped:
+        watcher.close()
+        typer.echo(f"Saved at update {stopped.update:,}. The same command goes on from there.", err=True)
+        raise typer.Exit(128 + stopped.received) from None
+    finally:
+        watcher.close()
 
 
 def options_from(file: Path | None, flags: dict[str, Any], changes: list[str]) -> dict[str, Any]:
@@ -123,10 +120,3 @@ def summary(report: dict[str, Any], directory: Path) -> str:
             f"report  {directory / 'report.html'}",
         )
     )
-
-
-def terminal_watcher() -> "LinesWatcher":
-    """A live display where a person looks at it, plain lines elsewhere; all of it on stderr."""
-    from glassformer.cli.training_display import LinesWatcher, LiveWatcher
-
-    return LiveWatcher() if sys.stderr.isatty() else LinesWatcher()

@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
+from rich.table import Column
 
 from glassformer.data import Pair
 from glassformer.evaluation import Scores
@@ -29,6 +30,7 @@ class LinesWatcher(Watcher):
 
     def began(self, done: int, total: int, prediction: tuple[float, int]) -> None:
         self._last = time.monotonic()
+        self._rate = Rate()
         seconds, memory = prediction
         self.line(
             f"Update {done:,} of {total:,}. About {duration(seconds)} of training are left, and {memory / 1e9:.1f} GB "
@@ -74,8 +76,8 @@ class LiveWatcher(LinesWatcher):
         super().began(done, total, prediction)
         self._bar = Bar(
             MofNCompleteColumn(),
-            BarColumn(bar_width=None),
-            TextColumn("{task.fields[details]}"),
+            BarColumn(bar_width=None, table_column=Column(ratio=1)),
+            TextColumn("{task.fields[details]}", table_column=Column(no_wrap=True)),  # the bar gives way
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),

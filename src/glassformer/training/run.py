@@ -83,7 +83,8 @@ def begin(table: dict[str, Any], say: Say, watch: Watch = unwatched) -> Iterator
         _check_data(settings)
         with _locked(directory):
             sweep(directory)
-            yield open_run(directory, settings)
+            _write_settings(settings, directory)  # for the other ranks, who read what was agreed
+            yield open_run(directory)
         return
     pairs = _check_data(asked)
     _check_model(asked)
@@ -93,9 +94,9 @@ def begin(table: dict[str, Any], say: Say, watch: Watch = unwatched) -> Iterator
         yield _new_run(directory, asked, pairs, say, watch)
 
 
-def open_run(directory: Path, settings: RunSettings | None = None) -> Run:
+def open_run(directory: Path) -> Run:
     """A run that has begun, as its directory has it."""
-    settings = settings or RunSettings.read(directory / RUN)
+    settings = RunSettings.read(directory / RUN)
     tokenizer = Tokenizer.read(directory / TOKENIZER)
     train, dev = _corpora(settings)
     store = open_store(train, tokenizer, directory / DATA, settings.data.max_tokens)
@@ -131,9 +132,14 @@ def _new_run(directory: Path, settings: RunSettings, pairs: int, say: Say, watch
     settings = settings.model_copy(update={"tokenizer": tokenizer.settings, "model": model})
     run = Run(directory, settings, tokenizer, store, _dev_pairs(dev, settings))
     run = replace(run, settings=choose_training(settings, pairs, run.lengths, n_parameters(run.config)))
-    (directory / f".{RUN}").write_text(run.settings.as_toml(), encoding="utf-8")
-    (directory / f".{RUN}").replace(directory / RUN)
+    _write_settings(run.settings, directory)
     return run
+
+
+def _write_settings(settings: RunSettings, directory: Path) -> None:
+    aside = directory / f".{RUN}"
+    aside.write_text(settings.as_toml(), encoding="utf-8")
+    aside.replace(directory / RUN)
 
 
 def _tokenizer(settings: RunSettings, train: Corpus, pairs: int, say: Say) -> Tokenizer:

@@ -39,14 +39,15 @@ class Validator:
         tokenizer = self.run.tokenizer
         beam = Beam.greedy() if beam_size == 1 else Beam(size=beam_size)
         translator = Translator(model, tokenizer, beam)
-        sources = [tokenizer.encode(pair.source, "source") for pair in pairs]
+        rows = [row for row, pair in enumerate(pairs) if pair.source.strip()]  # a blank line stays blank
+        sources = [tokenizer.encode(pairs[row].source, "source") for row in rows]
         mine: dict[int, list[int]] = {}
         for i, batch in enumerate(alike(sources, AT_ONCE)):
             if i % self.world.size == 0:
                 self.pause()
             if i % self.world.size == self.world.rank:
                 found = translator.search([sources[j] for j in batch])
-                mine |= {j: hypotheses[0].tokens for j, hypotheses in zip(batch, found, strict=True)}
+                mine |= {rows[j]: hypotheses[0].tokens for j, hypotheses in zip(batch, found, strict=True)}
         texts = [tokenizer.decode(row) for row in self._of_all_ranks(mine, len(pairs))]
         scores = score(texts, [pair.target for pair in pairs], self.run.settings.validation.tokenize)
         return Translated(pairs, texts, scores)

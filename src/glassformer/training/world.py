@@ -136,7 +136,8 @@ def _start_helper(run: Path, meeting: str, rank: int, size: int) -> "subprocess.
 
 
 def _meet(meeting: str, rank: int, size: int) -> None:
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all on this machine: no name of it need be known
+    if sys.platform == "linux":
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all on this machine: no name of it need be known
     store = dist.FileStore(f"{meeting}/ranks", size)  # type: ignore[attr-defined]
     dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=PATIENCE)
 
