@@ -43,6 +43,13 @@ def building(target: Path) -> Iterator[Path]:
         raise
 
 
+def replace_file(path: Path, contents: bytes) -> None:
+    """Give a file new contents in one go: whoever reads it finds the old or the new."""
+    aside = path.with_name(f".{path.name}")
+    aside.write_bytes(contents)
+    aside.replace(path)
+
+
 def refuse_existing(target: Path) -> None:
     """Nothing is overwritten: whoever wants the name must first move what has it."""
     if os.path.lexists(target):

@@ -3,7 +3,6 @@ W_K and W_V it is, and write the report.
 """
 
 import html
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -44,9 +43,9 @@ def demo(
     options = {"out": str(out), "data": write_street(text)} | OPTIONS
     report = train_in_terminal(options)
     translator = Translator.load(out)
-    report |= {"seconds": report.get("demo_seconds", time.monotonic() - began)} | _understanding(translator, out, text)
-    report["demo_seconds"] = report["seconds"]
-    _write(report, out)
+    if "pronoun_accuracy" not in report:  # else the run was finished before, and so was this
+        report |= {"seconds": time.monotonic() - began} | _understanding(translator, out, text)
+        _write(report, out)
     typer.echo(_shown(report, translator, out))
 
 
@@ -70,11 +69,11 @@ def _understanding(translator: "Translator", out: Path, text: Path) -> dict[str,
 
 
 def _write(report: dict[str, Any], out: Path) -> None:
+    from glassformer.training.checkpoint import write_json
     from glassformer.training.report import REPORT, write_page
 
-    others = [sample for sample in report["translations"] if sample not in report["seeds"]]
-    report["translations"] = report["seeds"] + others
-    (out / REPORT).write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    report["translations"] = report["seeds"] + report["translations"]
+    write_json(out / REPORT, report)
     rows = "".join(
         f"<li>{html.escape(seed['source'])}<br><strong>{html.escape(seed['translation'])}</strong></li>"
         for seed in report["seeds"]

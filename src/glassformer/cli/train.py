@@ -10,6 +10,7 @@ import typer
 from glassformer.cli.progress import watched
 from glassformer.cli.text import columns
 from glassformer.errors import SettingsError
+from glassformer.settings import read_table
 
 
 def train(
@@ -72,9 +73,9 @@ def train_in_terminal(options: dict[str, Any]) -> dict[str, Any]:
 
 def options_from(file: Path | None, flags: dict[str, Any], changes: list[str]) -> dict[str, Any]:
     """The file's tables, with what flags and `--set` say put in."""
-    from glassformer.training.run import read_run_table
-
-    table: dict[str, Any] = {} if file is None else read_run_table(file)
+    if file is not None and file.suffix != ".toml":
+        raise SettingsError(f"{file} should be a .toml file; text files are given with --source and --target.")
+    table: dict[str, Any] = {} if file is None else read_table(file)
     for name, value in [*flags.items(), *map(_change, changes)]:
         *sections, option = name.split(".")
         place = table

@@ -30,6 +30,11 @@ class Pair(NamedTuple):
     source: str
     target: str
 
+    @property
+    def has_text(self) -> bool:
+        """Whether something can be learned from it: neither side is blank."""
+        return bool(self.source.strip() and self.target.strip())
+
 
 class Corpus(Protocol):
     """Pairs of sentences that can be read again and again."""

@@ -148,7 +148,7 @@ def _build(
 
 
 def _encoded(pair: Pair, tokenizer: Tokenizer) -> tuple[list[int], list[int]] | None:
-    if not pair.source.strip() or not pair.target.strip():
+    if not pair.has_text:
         return None
     return tokenizer.encode(pair.source, "source"), tokenizer.encode(pair.target, "target")
 

@@ -31,11 +31,7 @@ def write_model(model: Transformer, directory: Path) -> None:
     """Config and weights into a directory under construction; weights that are shared, once."""
     (directory / CONFIG).write_text(model.config.as_json(), encoding="utf-8")
     # named_parameters gives a shared parameter once, under its first name.
-    tensors = {name: weight.detach().contiguous() for name, weight in model.named_parameters()}
-    try:
-        save_file(tensors, directory / WEIGHTS)
-    except SafetensorError as error:  # how the library reports a full disk
-        raise DirectoryError(f"{directory / WEIGHTS} cannot be written: {error}.") from None
+    write_weights({name: weight.detach() for name, weight in model.named_parameters()}, directory / WEIGHTS)
 
 
 def load_model(path: str | os.PathLike[str]) -> Transformer:
@@ -47,6 +43,14 @@ def load_model(path: str | os.PathLike[str]) -> Transformer:
             raise DirectoryError(f"{directory} holds no model: its manifest does not list {name}.")
     config = ModelConfig.read(directory / CONFIG)
     return with_weights(config, read_weights(directory / WEIGHTS), where=directory / WEIGHTS)
+
+
+def write_weights(tensors: dict[str, Tensor], path: Path) -> None:
+    """Tensors by name into a safetensors file of a directory under construction."""
+    try:
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
+    except SafetensorError as error:  # how the library reports a full disk
+        raise DirectoryError(f"{path} cannot be written: {error}.") from None
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:

@@ -13,17 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import Field
-from safetensors import SafetensorError
-from safetensors.torch import save_file
 from torch import Tensor
 
 from glassformer.data import Tokenizer
 from glassformer.errors import DirectoryError, SettingsError
-from glassformer.model.directory import WEIGHTS, read_weights, write_model
+from glassformer.model.directory import WEIGHTS, read_weights, write_model, write_weights
 from glassformer.model.transformer import Transformer
-from glassformer.sealed import ASIDE, building, verify
+from glassformer.sealed import ASIDE, building, replace_file, verify
 from glassformer.settings import Settings
-from glassformer.translator import numbered
+from glassformer.shelf import numbered
 
 STATE, OPTIMISER, AVERAGE, METRICS = "state.json", "optimizer.safetensors", "average.safetensors", "metrics.jsonl"
 
@@ -95,9 +93,9 @@ def save_checkpoint(
     with building(target) as directory:
         write_model(model, directory)
         tokenizer.write(directory / "tokenizer")
-        _save(optimiser, directory / OPTIMISER)
+        write_weights(optimiser, directory / OPTIMISER)
         if average is not None:
-            _save(average, directory / AVERAGE)
+            write_weights(average, directory / AVERAGE)
         (directory / METRICS).write_bytes(metrics)
         (directory / STATE).write_text(state.as_json(), encoding="utf-8")
     return target
@@ -138,13 +136,6 @@ def sweep(run: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _save(tensors: dict[str, Tensor], path: Path) -> None:
-    try:
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
-    except SafetensorError as error:
-        raise DirectoryError(f"{path} cannot be written: {error}.") from None
-
-
 def _unused(path: Path) -> Path:
     number = 1
     name = path
@@ -155,7 +146,5 @@ def _unused(path: Path) -> Path:
 
 
 def write_json(path: Path, value: object) -> None:
-    """A file that is replaced in one go."""
-    aside = path.with_name(f".{path.name}")
-    aside.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    aside.replace(path)
+    """A value as a JSON file, replaced in one go."""
+    replace_file(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())

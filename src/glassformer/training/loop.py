@@ -23,7 +23,8 @@ from glassformer.errors import GlassformerError
 from glassformer.evaluation import Scores
 from glassformer.model import Transformer
 from glassformer.model.directory import WEIGHTS, read_weights, write_model
-from glassformer.sealed import building
+from glassformer.sealed import building, replace_file
+from glassformer.shelf import numbered
 from glassformer.training import checkpoint as saved
 from glassformer.training.averaging import MovingAverage, mean, wearing
 from glassformer.training.checkpoint import METRICS, Checkpoint, State, newest_checkpoint, save_checkpoint
@@ -36,7 +37,6 @@ from glassformer.training.stop import Interrupted, StopAgreed, StopSignals
 from glassformer.training.validation import Translated, Validator, model_card
 from glassformer.training.watcher import Progress, Watcher
 from glassformer.training.world import World
-from glassformer.translator import numbered
 
 SAVE, STOP = 1, 2  # what a rank may ask of all
 
@@ -74,9 +74,7 @@ class Trainer:
         if (found := self._newest()) is not None:
             self._go_on_from(found)
         if world.is_chief:  # what was logged after the checkpoint, or before there was one, will be logged again
-            live = run.directory / METRICS
-            live.with_name(f".{METRICS}").write_bytes(self.metrics)
-            live.with_name(f".{METRICS}").replace(live)
+            replace_file(run.directory / METRICS, bytes(self.metrics))
         loss = LossOf(self.model, self.settings.label_smoothing, chosen_dtype(self.settings.precision, world.device))
         self.parallel = DistributedDataParallel(loss, gradient_as_bucket_view=True) if world.size > 1 else None
         self.loss: nn.Module = self.parallel or loss

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from glassformer.sealed import replace_file
 from glassformer.training.checkpoint import METRICS, State, write_json
 from glassformer.training.run import Run
 
@@ -67,9 +68,7 @@ def write_page(directory: Path, report: dict[str, Any], title: str = "", notes: 
         signature=html.escape(f"{report['signature']}; {report['chrf_signature']}"),
         scored_on=report["scored_on"],
     )
-    aside = directory / f".{PAGE}"
-    aside.write_text(page, encoding="utf-8")
-    aside.replace(directory / PAGE)
+    replace_file(directory / PAGE, page.encode())
 
 
 def _tiles(report: dict[str, Any]) -> str:

@@ -23,12 +23,11 @@ from glassformer.data.corpus import Watch, unwatched
 from glassformer.data.held_out import Share
 from glassformer.errors import DataError, DirectoryError, SettingsError
 from glassformer.model import ModelConfig, Transformer, load_model, n_parameters, preset
-from glassformer.sealed import ASIDE, building
-from glassformer.settings import read_table
+from glassformer.sealed import ASIDE, building, replace_file
+from glassformer.shelf import find_model, tokenizer_of
 from glassformer.training.checkpoint import sweep
 from glassformer.training.choices import choose_model, choose_tokenizer, choose_training
 from glassformer.training.settings import RunSettings
-from glassformer.translator import find_model
 
 RUN, LOCK, TOKENIZER, DATA = "run.toml", ".lock", "tokenizer", "data"
 SAMPLE = 200_000  # pairs that the tokenizer is trained on, at most: more would only cost memory
@@ -83,7 +82,7 @@ def begin(table: dict[str, Any], say: Say, watch: Watch = unwatched) -> Iterator
         _check_data(settings)
         with _locked(directory):
             sweep(directory)
-            _write_settings(settings, directory)  # for the other ranks, who read what was agreed
+            replace_file(directory / RUN, settings.as_toml().encode())  # for the other ranks, who read what was agreed
             yield open_run(directory)
         return
     pairs = _check_data(asked)
@@ -132,14 +131,8 @@ def _new_run(directory: Path, settings: RunSettings, pairs: int, say: Say, watch
     settings = settings.model_copy(update={"tokenizer": tokenizer.settings, "model": model})
     run = Run(directory, settings, tokenizer, store, _dev_pairs(dev, settings))
     run = replace(run, settings=choose_training(settings, pairs, run.lengths, n_parameters(run.config)))
-    _write_settings(run.settings, directory)
+    replace_file(directory / RUN, run.settings.as_toml().encode())
     return run
-
-
-def _write_settings(settings: RunSettings, directory: Path) -> None:
-    aside = directory / f".{RUN}"
-    aside.write_text(settings.as_toml(), encoding="utf-8")
-    aside.replace(directory / RUN)
 
 
 def _tokenizer(settings: RunSettings, train: Corpus, pairs: int, say: Say) -> Tokenizer:
@@ -154,9 +147,7 @@ def _tokenizer(settings: RunSettings, train: Corpus, pairs: int, say: Say) -> To
 def _tokenizer_of(settings: RunSettings) -> Tokenizer:
     """The vocabulary of the model that a run starts from: the only one its embeddings know."""
     where = find_model(str(settings.start_from))
-    if not (where / "tokenizer").is_dir():
-        raise DirectoryError(f"{where} has no tokenizer beside its model, so no text can be given to it.")
-    tokenizer = Tokenizer.read(where / "tokenizer")
+    tokenizer = tokenizer_of(where)
     config = load_model(where).config
     sizes = (tokenizer.vocab_size("source"), tokenizer.vocab_size("target"))
     if sizes != (config.source_vocab_size, config.vocab_size):
@@ -179,7 +170,7 @@ def _check_data(settings: RunSettings) -> int:
     train, dev = _corpora(settings)
     for part in (train, dev, *([corpus(data.test_source, data.test_target)] if data.test_source else [])):
         part.check()
-        usable = sum(1 for pair in part if pair.source.strip() and pair.target.strip())
+        usable = sum(pair.has_text for pair in part)
         if usable == 0:
             raise DataError(f"{part} has no pair with text on both sides: there is nothing to work with.")
         if part is train:
@@ -227,7 +218,7 @@ def _corpora(settings: RunSettings) -> tuple[Corpus, Corpus]:
     # A twentieth, and no more than is translated each time; of a very small corpus more, or there would be none.
     for one_in in (max(20, train.check() // settings.validation.sentences), 5, 2):
         held = Share(train, one_in)
-        if any(pair.target.strip() for pair in held) and any(pair.target.strip() for pair in held.others):
+        if any(pair.has_text for pair in held) and any(pair.has_text for pair in held.others):
             return held.others, held
     raise DataError(
         f"{train}: too few pairs have text on both sides to split a dev set off. Give one with --dev-source and "
@@ -236,7 +227,7 @@ def _corpora(settings: RunSettings) -> tuple[Corpus, Corpus]:
 
 
 def _dev_pairs(dev: Corpus, settings: RunSettings) -> list[Pair]:
-    pairs = [pair for pair in dev if pair.source.strip() and pair.target.strip()]
+    pairs = [pair for pair in dev if pair.has_text]
     step = max(1, len(pairs) // settings.validation.sentences)
     return pairs[::step][: settings.validation.sentences]
 
@@ -298,10 +289,3 @@ def _locked(directory: Path) -> Iterator[None]:
         file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         file.flush()
         yield
-
-
-def read_run_table(path: Path) -> dict[str, Any]:
-    """The options in a run's TOML file."""
-    if path.suffix != ".toml":
-        raise SettingsError(f"{path} should be a .toml file; text files are given with --source and --target.")
-    return read_table(path)

@@ -11,11 +11,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -25,7 +24,6 @@ from glassformer.errors import GlassformerError
 from glassformer.training.machine import threads_for
 
 CPU = torch.device("cpu")
-Item = TypeVar("Item")
 PATIENCE = timedelta(minutes=30)  # for a rank that builds the store while the others wait
 
 
@@ -41,10 +39,6 @@ class World:
     def is_chief(self) -> bool:
         """The one rank that writes files and speaks."""
         return self.rank == 0
-
-    def share(self, items: Sequence[Item]) -> Sequence[Item]:
-        """This rank's items: every size-th."""
-        return items[self.rank :: self.size]
 
     def sum(self, values: Tensor) -> Tensor:
         """The sum over ranks, known to all."""
@@ -74,7 +68,7 @@ def under_torchrun() -> bool:
 def torchrun_world() -> Iterator[World]:
     """The world that torchrun made, GPUs where there are any."""
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    device = torch.device("cpu")
+    device = CPU
     if torch.cuda.is_available():
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
         torch.cuda.set_device(device)
@@ -92,7 +86,7 @@ def local_world(size: int, run: Path) -> Iterator[World]:
 
     The helpers are fresh interpreters that open the run by its directory; they end with the block, or with us.
     """
-    device = torch.device("cuda") if size == 1 and torch.cuda.is_available() else torch.device("cpu")
+    device = torch.device("cuda") if size == 1 and torch.cuda.is_available() else CPU
     torch.set_num_threads(threads_for(size))
     if size == 1:
         yield World(device=device)

@@ -1,0 +1,38 @@
+"""Where models stand: in a directory of their own, in a run, or built in. Knows nothing of what they are for."""
+
+import os
+from importlib.resources import files
+from pathlib import Path
+
+from glassformer.data import Tokenizer
+from glassformer.errors import DirectoryError
+
+BUILT_IN = ("street",)
+
+
+def find_model(path: str | os.PathLike[str]) -> Path:
+    """The model directory meant: itself, a run's best model, or a built-in one."""
+    directory = Path(path)
+    if (directory / "config.json").exists():
+        return directory
+    if directory.is_dir():
+        for kind in ("best", "step"):
+            if found := numbered(directory, kind):
+                return found[-1]
+        raise DirectoryError(f"{directory} holds no model: neither config.json nor best-... or step-... is in it.")
+    if str(path) in BUILT_IN:
+        return Path(str(files("glassformer") / "models" / str(path)))
+    raise DirectoryError(f"There is no directory {directory}, and no built-in model of that name ({BUILT_IN[0]} is).")
+
+
+def tokenizer_of(directory: Path) -> Tokenizer:
+    """The tokenizer beside a model."""
+    if not (directory / "tokenizer").is_dir():
+        raise DirectoryError(f"{directory} has no tokenizer beside its model: it takes ids, not text.")
+    return Tokenizer.read(directory / "tokenizer")
+
+
+def numbered(directory: Path, kind: str) -> list[Path]:
+    """`kind-1`, `kind-2`, ... of a run directory, by their number."""
+    found = [path for path in directory.glob(f"{kind}-*") if path.name.removeprefix(f"{kind}-").isdigit()]
+    return sorted(found, key=lambda path: int(path.name.removeprefix(f"{kind}-")))
