@@ -1,0 +1,59 @@
+"""Ours = CTranslate2's: the same weights, written as its files, give the same probabilities and the same words."""
+
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import settings as tries
+from hypothesis import strategies as st
+
+from glassformer.decoding import Beam, Plain, Request, score, search
+from glassformer.errors import InputError
+from glassformer.interop.ctranslate2 import open_ctranslate2, unsupported, write_ctranslate2
+from glassformer.model import ModelConfig
+from tests.decoding.test_models import lively
+from tests.models import configs, seeds
+
+
+def named(sentences):
+    return [[str(token) for token in sentence] for sentence in sentences]
+
+
+@tries(max_examples=60)
+@given(configs(d_model=12, n_heads=3, d_head=4), seeds, st.data())
+def test_it_finds_every_target_as_likely(tmp_path_factory, config, seed, data):
+    assume(not unsupported(config))
+    model = lively(config, seed).float()
+    words = [
+        token
+        for token in range(min(config.vocab_size, config.source_vocab_size))
+        if token not in (config.pad_id, config.eos_id, config.bos_id)
+    ]
+    sentences = st.lists(st.sampled_from(words), min_size=1, max_size=9).map(lambda ids: [*ids, config.eos_id])
+    sources, targets = (data.draw(st.lists(sentences, min_size=5, max_size=5)) for _ in range(2))
+    directory = tmp_path_factory.mktemp("ct2")
+    write_ctranslate2(model, directory)
+    theirs = open_ctranslate2(directory, compute_type="float32", intra_threads=1)
+    found = theirs.score_batch(named(sources), named(target[:-1] for target in targets))
+    for one, other in zip(score(model, sources, targets), found, strict=True):
+        assert one.log_probabilities == pytest.approx(other.log_probs, rel=1e-4, abs=2e-4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_writes_the_same_words(tmp_path, seed):
+    config = ModelConfig(vocab_size=23, d_model=16, n_heads=2, d_ff=24, encoder_layers=2, decoder_layers=2)
+    model = lively(config, seed).float()
+    write_ctranslate2(model, tmp_path)
+    generator = torch.Generator().manual_seed(seed)
+    sources = [[*torch.randint(3, 23, (length,), generator=generator).tolist(), 2] for length in range(1, 12)]
+    how = Beam(size=1, longest=0.0, extra=16)
+    theirs = open_ctranslate2(tmp_path, compute_type="float32", intra_threads=1).translate_batch(
+        named(sources), beam_size=1, max_decoding_length=15, min_decoding_length=0, suppress_sequences=[["0"]]
+    )
+    for [one], other in zip(search(Plain(model), [Request(source) for source in sources], how), theirs, strict=True):
+        assert [str(token) for token in one.tokens[:-1]] == other.hypotheses[0]
+
+
+def test_what_it_cannot_hold_is_refused_by_name(tmp_path):
+    model = lively(ModelConfig(vocab_size=9, d_model=8, n_heads=2, d_ff=8, positions="rotary"), 0)
+    with pytest.raises(InputError, match="cannot hold a model with positions = rotary"):
+        write_ctranslate2(model, tmp_path)
