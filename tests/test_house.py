@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import glassformer
 from glassformer import street
 from tests.plainly import ROOT, run_plainly
+from tests.small_translator import saved
 
 SOURCE = ROOT / "src" / "glassformer"
 
@@ -95,8 +97,13 @@ def test_the_readmes_commands_work(command, tmp_path):
     pairs = list(street.sentences("train", 40))
     (tmp_path / "train.en").write_text("".join(f"{pair.source}\n" for pair in pairs) + "\n")
     (tmp_path / "train.de").write_text("".join(f"{pair.target}\n" for pair in pairs) + "Ein Satz zu viel.\n")
+    for name, lines in (("test.en", [p.source for p in pairs[:9]]), ("test.de", [p.target for p in pairs[:9]])):
+        (tmp_path / name).write_text("\n".join(lines))
+    (tmp_path / "input.txt").write_text(pairs[0].source)
+    if not command.startswith("glassformer train"):  # which makes it
+        saved(tmp_path / "runs/mine/best-1")
     done = subprocess.run(
-        [Path(sys.executable).with_name("glassformer"), *command.split()[1:]],
+        [Path(sys.executable).with_name("glassformer"), *shlex.split(command)[1:]],
         capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

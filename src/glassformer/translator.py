@@ -1,93 +1,192 @@
 """Text in, text out: a model, its tokenizer and a search. Knows nothing of how the model came to be."""
 
 import os
-from collections.abc import Iterator, Sequence
-from importlib.resources import files
-from pathlib import Path
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-import numpy as np
-import torch
-
+from glassformer import decoding
 from glassformer.data import Tokenizer
-from glassformer.decoding import Beam, Hypothesis, search
-from glassformer.errors import DirectoryError
+from glassformer.data.splitting import split
+from glassformer.decoding import Beam, Ensemble, Hypothesis, Plain, Predictor, Request, Search
+from glassformer.decoding.hypothesis import penalised
+from glassformer.decoding.mbr import most_agreeable
+from glassformer.errors import InputError
+from glassformer.evaluation import sentence_chrf
 from glassformer.model import Transformer, load_model
+from glassformer.shelf import find_model, tokenizer_of
 
-BATCH_TOKENS = 8_000  # source and target positions searched at once, beams included
-BUILT_IN = ("street",)
+LONGEST = 512
+"""Source tokens that are translated in one piece, unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked of a text's translation."""
+
+    prefix: str = ""
+    """How it must begin."""
+    phrases: tuple[str, ...] = ()
+    """What must occur in it."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One translation of a text, and how likely the model finds it."""
+
+    text: str
+    ids: list[int]
+    """As the model wrote them, with the end of sentence."""
+    tokens: list[str]
+    """The same as one would show them; ▁ stands for a space."""
+    log_probabilities: list[float]
+    """Of each token after those before it, in nats."""
+    score: float
+    """What answers are compared by: the sum of them after the length penalty."""
+
+
+@dataclass(frozen=True)
+class Translation:
+    """What became of a text."""
+
+    source: str
+    answers: list[Answer]
+    """Best first; none for a blank text."""
+    parts: int = 1
+    """How many parts the text was split into because it was too long; 0 for a blank text."""
+
+    @property
+    def text(self) -> str:
+        """The best answer's; a blank text stays blank."""
+        return self.answers[0].text if self.answers else ""
 
 
 class Translator:
     """Translates text with a model that is ready to run."""
 
-    def __init__(self, model: Transformer, tokenizer: Tokenizer, beam: Beam | None = None) -> None:
+    def __init__(
+        self,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        search: Search | None = None,
+        *,
+        predictor: Predictor | None = None,
+        longest: int = LONGEST,
+    ) -> None:
         self.model = model.eval()
         self.tokenizer = tokenizer
-        self.beam = beam or Beam()
+        self.search: Search = search or Beam()
+        self.predictor: Predictor = predictor or Plain(model)
+        self.longest = min(longest, self.predictor.longest or longest)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], beam: Beam | None = None) -> "Translator":
-        """From a model directory, a run directory (then its best model) or the name of a built-in model."""
-        directory = find_model(path)
-        if not (directory / "tokenizer").is_dir():
-            raise DirectoryError(f"{directory} has no tokenizer beside its model: it takes ids, not text.")
-        return cls(load_model(directory), Tokenizer.read(directory / "tokenizer"), beam)
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *others: str | os.PathLike[str],
+        search: Search | None = None,
+        longest: int = LONGEST,
+    ) -> "Translator":
+        """From a model directory, a run directory (then its best model) or the name of a built-in model.
+
+        Several models with one tokenizer answer together, by the mean of their probabilities.
+        """
+        directories = [find_model(one) for one in (path, *others)]
+        models = [load_model(directory) for directory in directories]
+        tokenizers = [tokenizer_of(directory) for directory in directories]
+        for directory, tokenizer in zip(directories, tokenizers, strict=True):
+            if tokenizer.files() != tokenizers[0].files():
+                raise InputError(
+                    f"{directory} has another tokenizer than {directories[0]}: models that answer together share one."
+                )
+        together = Ensemble([Plain(model) for model in models]) if others else None
+        return cls(models[0], tokenizers[0], search, predictor=together, longest=longest)
 
     def __call__(self, text: str) -> str:
-        """The translation of one sentence."""
+        """The translation of one text."""
         return self.translate([text])[0]
 
-    def translate(self, texts: Sequence[str]) -> list[str]:
+    def translate(self, texts: Iterable[str]) -> list[str]:
         """One translation a text, in order; a blank text stays blank, and the model is not asked."""
-        asked = [i for i, text in enumerate(texts) if text.strip()]
-        found = self.search([self.tokenizer.encode(texts[i], "source") for i in asked])
-        translations = [""] * len(texts)
-        for i, hypotheses in zip(asked, found, strict=True):
-            translations[i] = self.tokenizer.decode(hypotheses[0].tokens)
-        return translations
+        return [translation.text for translation in self.answer(texts)]
 
-    def search(self, sources: Sequence[list[int]]) -> list[list[Hypothesis]]:
-        """The hypotheses of each source, in order."""
-        found: list[list[Hypothesis]] = [[] for _ in sources]
-        for batch in alike(sources, BATCH_TOKENS // self.beam.size):
-            for i, hypotheses in zip(batch, self._search_batch([sources[i] for i in batch]), strict=True):
-                found[i] = hypotheses
-        return found
+    def answer(
+        self,
+        texts: Iterable[str],
+        wishes: Sequence[Wish] | None = None,
+        glossary: Mapping[str, str] | None = None,
+        agree: bool = False,
+    ) -> list[Translation]:
+        """Each text's translations with their tokens and probabilities, `search.n_best` at most, in order.
 
-    def _search_batch(self, sources: list[list[int]]) -> list[list[Hypothesis]]:
-        ids = np.full((len(sources), max(map(len, sources))), self.model.config.pad_id, dtype=np.int64)
-        for row, source in zip(ids, sources, strict=True):
-            row[: len(source)] = source
-        device = self.model.output_projection.weight.device
-        return search(self.model, torch.from_numpy(ids).to(device), self.beam)
+        A text that is too long is split where sentences end. `glossary`: what must occur in the translation of every
+        text in which a term occurs. `agree`: put first the answer that agrees most with all others (minimum Bayes risk
+        with chrF) instead of the likeliest.
+        """
+        texts = list(texts)
+        parts = [self._parts(text) for text in texts]
+        wishes = wishes or [Wish()] * len(texts)
+        requests = [
+            self._request(part, wish if number == 0 else Wish(), glossary or {})
+            for own, wish in zip(parts, wishes, strict=True)
+            for number, part in enumerate(own)
+        ]
+        found = iter(decoding.search(self.predictor, requests, self.search))
+        return [
+            Translation(text, self._answers([next(found) for _ in own], agree), len(own))
+            for text, own in zip(texts, parts, strict=True)
+        ]
+
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Answer]:
+        """How likely the model finds each given translation: the same numbers that its own would have."""
+        if not isinstance(self.predictor, Plain):
+            raise InputError("Several models together translate, but do not score: ask them one by one.")
+        encode = self.tokenizer.encode
+        scored = decoding.score(
+            self.model,
+            [encode(text, "source") for text in sources],
+            [encode(text, "target") for text in targets],
+            self.search.length_penalty,
+        )
+        return [self._answer([hypothesis]) for hypothesis in scored]
+
+    def _parts(self, text: str) -> list[str]:
+        """The text in parts that fit, none for a blank one."""
+        return (
+            split(text, lambda part: len(self.tokenizer.encode(part, "source")), self.longest) if text.strip() else []
+        )
+
+    def _request(self, text: str, wish: Wish, glossary: Mapping[str, str]) -> Request:
+        terms = [translation for term, translation in glossary.items() if mentions(text, term)]
+        return Request(
+            self.tokenizer.encode(text, "source"),
+            prefix=self._forced(wish.prefix),
+            phrases=tuple(self._forced(phrase) for phrase in (*wish.phrases, *terms)),
+        )
+
+    def _forced(self, text: str) -> tuple[int, ...]:
+        return tuple(self.tokenizer.encode(text, "target")[:-1]) if text else ()
+
+    def _answers(self, parts: Sequence[list[Hypothesis]], agree: bool) -> list[Answer]:
+        """The texts of hypotheses, the same text once; of a split text the first of every part, the second, ..."""
+        answers = [self._answer(hypotheses) for hypotheses in zip(*parts, strict=False)]
+        if agree and answers:
+            chosen = answers[most_agreeable([answer.text for answer in answers], sentence_chrf)]
+            answers = [chosen, *answers]
+        return list({answer.text: answer for answer in reversed(answers)}.values())[::-1]
+
+    def _answer(self, parts: Sequence[Hypothesis]) -> Answer:
+        tokens = [token for hypothesis in parts for token in hypothesis.tokens]
+        log_ps = [log_p for hypothesis in parts for log_p in hypothesis.log_probabilities]
+        return Answer(
+            text=" ".join(self.tokenizer.decode(hypothesis.tokens) for hypothesis in parts),
+            ids=tokens,
+            tokens=self.tokenizer.pieces(tokens, "target"),
+            log_probabilities=log_ps,
+            score=penalised(sum(log_ps), len(log_ps), self.search.length_penalty),
+        )
 
 
-def alike(sources: Sequence[list[int]], budget: int) -> Iterator[list[int]]:
-    """The numbers of all sources in batches of like length, longest first, each within a budget of positions."""
-    order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
-    start = 0
-    while start < len(order):
-        count = max(1, budget // (2 * len(sources[order[start]])))  # the target will be about as long again
-        yield order[start : start + count]
-        start += count
-
-
-def find_model(path: str | os.PathLike[str]) -> Path:
-    """The model directory meant: itself, a run's best model, or a built-in one."""
-    directory = Path(path)
-    if (directory / "config.json").exists():
-        return directory
-    if directory.is_dir():
-        for kind in ("best", "step"):
-            if found := numbered(directory, kind):
-                return found[-1]
-        raise DirectoryError(f"{directory} holds no model: neither config.json nor best-... or step-... is in it.")
-    if str(path) in BUILT_IN:
-        return Path(str(files("glassformer") / "models" / str(path)))
-    raise DirectoryError(f"There is no directory {directory}, and no built-in model of that name ({BUILT_IN[0]} is).")
-
-
-def numbered(directory: Path, kind: str) -> list[Path]:
-    """`kind-1`, `kind-2`, ... of a run directory, by their number."""
-    found = [path for path in directory.glob(f"{kind}-*") if path.name.removeprefix(f"{kind}-").isdigit()]
-    return sorted(found, key=lambda path: int(path.name.removeprefix(f"{kind}-")))
+def mentions(text: str, term: str) -> bool:
+    """Whether a term stands in a text as words of its own."""
+    return re.search(rf"(?<!\w){re.escape(term)}(?!\w)", text) is not None

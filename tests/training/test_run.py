@@ -14,11 +14,12 @@ from glassformer.errors import DirectoryError, GlassformerError
 from glassformer.model import load_model, n_parameters, preset
 from glassformer.model.directory import read_weights
 from glassformer.sealed import verify
+from glassformer.shelf import find_model
 from glassformer.training import RunSettings, machine, train
 from glassformer.training.averaging import MovingAverage, mean, wearing
 from glassformer.training.choices import SIZES, choose_model, choose_tokenizer
 from glassformer.training.settings import DataSettings
-from glassformer.translator import Translator, find_model
+from glassformer.translator import Translator
 from tests.training.runs import Listener, options, trained, write_corpus
 
 
@@ -46,7 +47,7 @@ def test_it_leaves_a_model_a_score_and_a_report(finished):
 def test_the_best_model_translates_what_the_report_says(finished):
     run, report = finished
     translator = Translator.load(run)
-    translator.beam = translator.beam.model_copy(update={"size": 2})
+    translator.search = translator.search.model_copy(update={"size": 2})
     sources = [sample["source"] for sample in report["translations"]]
     assert translator.translate(sources) == [sample["translation"] for sample in report["translations"]]
 

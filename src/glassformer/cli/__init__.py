@@ -9,8 +9,11 @@ from glassformer import __version__
 from glassformer.cli.demo import demo
 from glassformer.cli.describe import describe
 from glassformer.cli.doctor import doctor
+from glassformer.cli.evaluate import evaluate
+from glassformer.cli.score import score
 from glassformer.cli.street import street
 from glassformer.cli.train import train
+from glassformer.cli.translate import translate
 from glassformer.errors import GlassformerError
 
 app = typer.Typer(
@@ -23,8 +26,11 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(describe)
 app.command()(doctor)
+app.command()(evaluate)
+app.command()(score)
 app.command()(street)
 app.command()(train)
+app.command()(translate)
 
 
 def _version(wanted: bool) -> None:

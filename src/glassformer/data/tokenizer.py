@@ -7,7 +7,7 @@ only kind "word" knows unknown words. Knows nothing of models.
 import io
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,7 +15,7 @@ import sentencepiece
 from pydantic import Field
 
 from glassformer.data.corpus import Pair
-from glassformer.errors import DataError, DirectoryError
+from glassformer.errors import DataError, DirectoryError, InputError
 from glassformer.settings import Settings
 
 PAD, BOS, EOS, UNKNOWN = range(4)
@@ -56,6 +56,10 @@ class Tokenizer:
 
     def encode(self, text: str, side: Side) -> list[int]:
         """The ids of a text, and the end of sentence."""
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"{text!r} has half of a surrogate pair, which is no character.") from None
         return [*self._sides[side].encode(normalise(text, self.settings.kind)), EOS]
 
     def decode(self, ids: Iterable[int], side: Side = "target") -> str:
@@ -65,6 +69,15 @@ class Tokenizer:
     def pieces(self, ids: Iterable[int], side: Side) -> list[str]:
         """Each token as one would show it; ▁ stands for a space."""
         return [self._sides[side].id_to_piece(i) for i in ids]
+
+    def ids_of(self, pieces: Sequence[str], side: Side = "target") -> tuple[int, ...]:
+        """The ids of tokens as `pieces` shows them; a word may be given without its ▁."""
+        known = {self._sides[side].id_to_piece(i): i for i in range(self.vocab_size(side))}
+        found = [{known[form] for form in (piece, f"▁{piece}") if form in known} for piece in pieces]
+        for piece, ids in zip(pieces, found, strict=True):
+            if not ids:
+                raise InputError(f"{piece!r} is no token of this model: `--json` shows how it cuts text into tokens.")
+        return tuple(sorted(set().union(*found)))
 
     def write(self, directory: Path) -> None:
         """The files of this tokenizer into a directory under construction."""

@@ -1,5 +1,24 @@
-"""Search: from a source and a model to the target's ids. Knows ids, never text."""
+"""Search: from sources and a model to targets. Knows ids, never text."""
 
-from glassformer.decoding.beam import Beam, Hypothesis, search
+from glassformer.decoding.hypothesis import Hypothesis
+from glassformer.decoding.predictor import Ensemble, Plain, Prediction, Predictor
+from glassformer.decoding.rules import Request
+from glassformer.decoding.scoring import score
+from glassformer.decoding.search import alike, as_they_end, search
+from glassformer.decoding.settings import Beam, Sample, Search
 
-__all__ = ["Beam", "Hypothesis", "search"]
+__all__ = [
+    "Beam",
+    "Ensemble",
+    "Hypothesis",
+    "Plain",
+    "Prediction",
+    "Predictor",
+    "Request",
+    "Sample",
+    "Search",
+    "alike",
+    "as_they_end",
+    "score",
+    "search",
+]

@@ -95,6 +95,11 @@ class ModelConfig(Settings):
     eos_id: TokenId = 2
     """The token that ends a sentence."""
 
+    @property
+    def longest(self) -> int | None:
+        """Tokens that a sentence may have; None for any number."""
+        return self.max_positions - self.position_offset if self.positions == "learned" else None
+
     @model_validator(mode="before")
     @classmethod
     def _derive(cls, options: Any) -> Any:

@@ -8,13 +8,12 @@ import torch
 
 from glassformer.data import Pair, epoch_batches
 from glassformer.data.batch import make_batch
-from glassformer.decoding import Beam
+from glassformer.decoding import Beam, Plain, Request, alike, search
 from glassformer.evaluation import Scores, score
 from glassformer.model import Transformer
 from glassformer.training.loss import summed_loss
 from glassformer.training.run import Run
 from glassformer.training.world import World
-from glassformer.translator import Translator, alike
 
 AT_ONCE = 4000  # positions in a batch: short enough to be asked to stop in between
 
@@ -38,15 +37,16 @@ class Validator:
         """Translate and score some pairs."""
         tokenizer = self.run.tokenizer
         beam = Beam.greedy() if beam_size == 1 else Beam(size=beam_size)
-        translator = Translator(model, tokenizer, beam)
+        predictor = Plain(model)
         rows = [row for row, pair in enumerate(pairs) if pair.source.strip()]  # a blank line stays blank
         sources = [tokenizer.encode(pairs[row].source, "source") for row in rows]
         mine: dict[int, list[int]] = {}
-        for i, batch in enumerate(alike(sources, AT_ONCE)):
+        costs = [2 * beam_size * len(source) for source in sources]  # the target will be about as long again
+        for i, batch in enumerate(alike(costs, AT_ONCE)):
             if i % self.world.size == 0:
                 self.pause()
             if i % self.world.size == self.world.rank:
-                found = translator.search([sources[j] for j in batch])
+                found = search(predictor, [Request(sources[j]) for j in batch], beam)
                 mine |= {rows[j]: hypotheses[0].tokens for j, hypotheses in zip(batch, found, strict=True)}
         texts = [tokenizer.decode(row) for row in self._of_all_ranks(mine, len(pairs))]
         scores = score(texts, [pair.target for pair in pairs], self.run.settings.validation.tokenize)

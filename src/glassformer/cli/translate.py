@@ -1,0 +1,188 @@
+"""`glassformer translate`: text in, text out, line by line."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from glassformer.cli.lines import Input, WholeLines, as_they_come, one_line, open_input, until_stopped
+from glassformer.cli.progress import Counter
+from glassformer.cli.search_options import BeamSize, LengthPenalty, Model, Others, SplitAt, search_from
+from glassformer.errors import DataError
+
+if TYPE_CHECKING:
+    from glassformer.translator import Answer, Translation, Translator
+
+DRAW, WISH = "Drawing by chance", "What must or may not come"  # panels of the help
+GROUP = 1024  # lines translated together: enough to sort them by length, few enough to wait for
+
+
+def translate(
+    model: Model,
+    text: Annotated[
+        str, typer.Argument(metavar="[FILE|TEXT|-]", help="A file, a text of several words, or stdin.")
+    ] = "-",
+    beam: BeamSize = 4,
+    n_best: Annotated[int, typer.Option(min=1, max=1000, help="Translations of each line, best first.")] = 1,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="A JSON object a line: tokens, probabilities, alternatives, alignment."),
+    ] = False,
+    length_penalty: LengthPenalty = 1.0,
+    shortest: Annotated[float | None, typer.Option(min=0, help="Least tokens for each token of the source.")] = None,
+    longest: Annotated[float | None, typer.Option(min=0, help="Most tokens for each token of the source.")] = None,
+    no_repeat: Annotated[
+        int | None, typer.Option(min=0, rich_help_panel=WISH, help="No run of so many tokens comes twice.")
+    ] = None,
+    diversity: Annotated[float | None, typer.Option(min=0, help="Make n-best lists differ early; try 0.5.")] = None,
+    sample: Annotated[
+        bool, typer.Option("--sample", rich_help_panel=DRAW, help="Draw translations by their probability.")
+    ] = False,
+    temperature: Annotated[
+        float | None, typer.Option(rich_help_panel=DRAW, help="Below 1 safer, above 1 wilder.")
+    ] = None,
+    top_k: Annotated[int | None, typer.Option(min=0, rich_help_panel=DRAW, help="Among the likeliest so many.")] = None,
+    top_p: Annotated[
+        float | None, typer.Option(rich_help_panel=DRAW, help="Among the likeliest that together are so probable.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(rich_help_panel=DRAW, help="Among tokens that are at least so probable.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(rich_help_panel=DRAW, help="The same seed draws the same.")] = None,
+    mbr: Annotated[
+        int | None,
+        typer.Option(
+            min=2, max=1000, metavar="N", rich_help_panel=DRAW, help="Draw N, take what agrees most with all (chrF)."
+        ),
+    ] = None,
+    prefix: Annotated[
+        str, typer.Option(metavar="TEXT", rich_help_panel=WISH, help="How every translation must begin.")
+    ] = "",
+    phrase: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", rich_help_panel=WISH, help="What must occur in each; may be repeated."),
+    ] = None,
+    glossary: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", rich_help_panel=WISH, help="`term<TAB>translation` a line: where one is, so is the other."
+        ),
+    ] = None,
+    suppress: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TOKEN", rich_help_panel=WISH, help="What is never written; may be repeated."),
+    ] = None,
+    others: Others = None,
+    split_at: SplitAt = 512,
+) -> None:
+    """Translate text: one line in, one line out, in order.
+
+    With --n-best N there are N lines for each, unless --json.
+    """
+    is_text = _is_text(text)
+    terms = _glossary(glossary)
+    if mbr is not None:
+        sample, epsilon = True, 0.02 if epsilon is None else epsilon  # the least harmful tail (arXiv:2305.09860)
+
+    from glassformer.translator import Translator, Wish
+
+    options: dict[str, Any] = {
+        "shortest": shortest,
+        "longest": longest,
+        "no_repeat": no_repeat,
+        "diversity": diversity,
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "epsilon": epsilon,
+        "seed": seed,
+    }
+    how = search_from(beam, max(mbr or 1, n_best), length_penalty, sample, options)
+    translator = Translator.load(model, *(others or []), search=how, longest=split_at)
+    if suppress:
+        translator.search = how.model_copy(update={"suppress": translator.tokenizer.ids_of(suppress)})
+    wish = Wish(prefix, tuple(phrase or ()))
+    incoming = Input(open_input(text), "stdin" if text == "-" else text) if not is_text else [_argument(text)]
+    shown = _Shown(translator, as_json, n_best)
+
+    def work(out: WholeLines) -> None:
+        with Counter("Translated", beside_output=True) as counter:
+            for group in as_they_come(incoming, GROUP):
+                done = translator.answer(group, [wish] * len(group), terms, agree=mbr is not None)
+                out.write(line for translation in done for line in shown(translation))
+                for number, translation in enumerate(done, start=counter.done + 1):
+                    if translation.parts > 1:
+                        counter.say(f"line {number:,} was too long: it was translated in {translation.parts} parts.")
+                counter.add(len(group))
+
+    until_stopped(work)
+    if isinstance(incoming, Input) and (complaint := incoming.complaint()):
+        typer.echo(complaint, err=True)
+
+
+class _Shown:
+    """A translation as lines."""
+
+    def __init__(self, translator: "Translator", as_json: bool, n_best: int) -> None:
+        self.translator, self.as_json, self.n_best = translator, as_json, n_best
+
+    def __call__(self, translation: "Translation") -> list[str]:
+        if self.as_json:
+            return [json.dumps(self._table(translation), ensure_ascii=False)]
+        texts = [answer.text for answer in translation.answers[: self.n_best]]
+        return texts + [""] * (self.n_best - len(texts))
+
+    def _table(self, translation: "Translation") -> dict[str, Any]:
+        table: dict[str, Any] = {"source": translation.source, "translation": one_line(translation.text)}
+        if translation.answers:
+            best, *others = translation.answers[: self.n_best]
+            table |= numbers(best)
+            table["alternatives"] = [{"translation": one_line(other.text)} | numbers(other) for other in others]
+            table["alignment"] = self._alignment(translation.source, best) if translation.parts == 1 else None
+        return table | {"parts": translation.parts}
+
+    def _alignment(self, source: str, answer: "Answer") -> list[dict[str, Any]]:
+        from glassformer.inspection.alignment import cross_attention, word_alignment
+
+        tokenizer = self.translator.tokenizer
+        ids = tokenizer.encode(source, "source")
+        weights = cross_attention(self.translator.model, ids, answer.ids)
+        links = word_alignment(weights, tokenizer.pieces(ids, "source"), answer.tokens)
+        return [{"source": source, "target": target, "weight": round(weight, 4)} for source, target, weight in links]
+
+
+def numbers(answer: "Answer") -> dict[str, Any]:
+    """What is known of an answer, for JSON."""
+    return {
+        "score": round(answer.score, 6),
+        "tokens": answer.tokens,
+        "log_probabilities": [round(log_p, 6) for log_p in answer.log_probabilities],
+    }
+
+
+def _is_text(text: str) -> bool:
+    """A file is a file; several words are a text; one word that is no file is more likely a slip than a text."""
+    if text == "-" or Path(text).exists():
+        return False
+    if len(text.split()) > 1:
+        return True
+    raise DataError(f"There is no file {text!r}; a text of one word comes through a pipe: echo {text!r} | ...")
+
+
+def _argument(text: str) -> str:
+    return one_line(text.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="replace"))
+
+
+def _glossary(path: Path | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    from glassformer.data.corpus import read_lines
+
+    terms = {}
+    for number, line in enumerate(read_lines(path), start=1):
+        term, tab, translation = line.partition("\t")
+        if not (tab and term.strip() and translation.strip()) or "\t" in translation:
+            raise DataError(f"{path}, line {number} should be `term<TAB>translation`; it is {line!r}.")
+        terms[term.strip()] = translation.strip()
+    return terms

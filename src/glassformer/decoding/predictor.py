@@ -1,0 +1,112 @@
+"""What a search asks: given the source and the target so far, how likely is each next token?
+
+`Plain` asks the readable model, and is the measure for all others; `Ensemble` asks several and takes the mean.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from glassformer.errors import InputError
+from glassformer.model import DecoderState, Transformer
+
+
+class Prediction(Protocol):
+    """Sentences under way, a row for each growing hypothesis."""
+
+    def step(self, tokens: Sequence[int]) -> Tensor:
+        """The logits (R, V) of what follows each row's newest token. They may be written over."""
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Go on with these rows in this order; a row may come twice, or not at all."""
+
+
+class Predictor(Protocol):
+    """A model that a search can ask."""
+
+    bos: int
+    eos: int
+    pad: int
+    vocab_size: int
+    longest: int | None
+    """Tokens that a source or a target may have; None for any number."""
+
+    def start(self, sources: Sequence[Sequence[int]]) -> Prediction:
+        """Read the sources, a row for each, and be ready for the start of each target."""
+
+
+class Plain:
+    """The model as it is written to be read."""
+
+    def __init__(self, model: Transformer) -> None:
+        self.model = model.eval()
+        config = model.config
+        self.bos, self.eos, self.pad = config.bos_id, config.eos_id, config.pad_id
+        self.vocab_size = config.vocab_size
+        self.longest = config.longest
+
+    def start(self, sources: Sequence[Sequence[int]]) -> "PlainPrediction":
+        device = self.model.output_projection.weight.device
+        return PlainPrediction(self.model, self.model.start(padded(sources, self.pad).to(device)))
+
+
+class PlainPrediction:
+    def __init__(self, model: Transformer, state: DecoderState) -> None:
+        self.model = model
+        self.state = state
+
+    def step(self, tokens: Sequence[int]) -> Tensor:
+        device = self.state.source_visible.device
+        logits = self.model.step(torch.tensor(tokens, device=device)[:, None], self.state)[:, -1]
+        return at_least_float32(logits)
+
+    def keep(self, rows: Sequence[int]) -> None:
+        if list(rows) != list(range(len(self.state.source_visible))):
+            self.state = self.state.reorder(torch.tensor(rows, device=self.state.source_visible.device))
+
+
+class Ensemble:
+    """Several models that share a vocabulary: the mean of their probabilities."""
+
+    def __init__(self, predictors: Sequence[Predictor]) -> None:
+        first, *others = predictors
+        for other in others:
+            for name in ("vocab_size", "bos", "eos", "pad"):
+                ours, theirs = getattr(first, name), getattr(other, name)
+                if ours != theirs:
+                    raise InputError(
+                        f"Models that answer together share one vocabulary; these have {name} = {ours} and {theirs}."
+                    )
+        self.predictors = predictors
+        self.bos, self.eos, self.pad, self.vocab_size = first.bos, first.eos, first.pad, first.vocab_size
+        self.longest = min((p.longest for p in predictors if p.longest is not None), default=None)
+
+    def start(self, sources: Sequence[Sequence[int]]) -> "EnsemblePrediction":
+        return EnsemblePrediction([predictor.start(sources) for predictor in self.predictors])
+
+
+class EnsemblePrediction:
+    def __init__(self, predictions: Sequence[Prediction]) -> None:
+        self.predictions = predictions
+
+    def step(self, tokens: Sequence[int]) -> Tensor:
+        log_ps = torch.stack([prediction.step(tokens).log_softmax(-1) for prediction in self.predictions])
+        return log_ps.logsumexp(0) - math.log(len(self.predictions))
+
+    def keep(self, rows: Sequence[int]) -> None:
+        for prediction in self.predictions:
+            prediction.keep(rows)
+
+
+def at_least_float32(logits: Tensor) -> Tensor:
+    """Half precision is for products; probabilities want more."""
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+
+def padded(sentences: Sequence[Sequence[int]], pad: int) -> Tensor:
+    """Ids of several sentences as one rectangle, filled up on the right."""
+    return pad_sequence([torch.tensor(sentence) for sentence in sentences], batch_first=True, padding_value=pad)

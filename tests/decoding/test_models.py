@@ -1,0 +1,117 @@
+"""Search on random real models: its numbers are the model's, and no neighbour changes them."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as tries
+from hypothesis import strategies as st
+
+from glassformer.decoding import Beam, Ensemble, Plain, Request, Sample, score, search
+from glassformer.decoding.predictor import padded
+from tests.models import build, configs, seeds, sources
+
+hundreds = {"max_examples": 200}
+short = {"longest": 0.5, "extra": 4}
+
+
+def lively(config, seed):
+    """Weights large enough that a random model has opinions."""
+    model = build(config, seed)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(2)
+    return model
+
+
+def texts_of(config, seed):
+    """Sources of different lengths, as lists."""
+    return [row[row != config.pad_id].tolist() for row in sources(config, [5, 1, 3], seed)]
+
+
+def searched(model, texts, how, **more):
+    return search(Plain(model), [Request(text) for text in texts], how, **more)
+
+
+class Uncached(Plain):
+    """The same model, asked for the whole target again at every step."""
+
+    def start(self, sources):
+        return UncachedRows(self.model, padded(sources, self.pad))
+
+
+class UncachedRows:
+    def __init__(self, model, sources):
+        self.model, self.sources, self.written = model, sources, torch.empty(len(sources), 0, dtype=torch.long)
+
+    def step(self, tokens):
+        self.written = torch.cat((self.written, torch.tensor(tokens)[:, None]), dim=1)
+        return self.model(self.sources, self.written)[:, -1].clone()
+
+    def keep(self, rows):
+        self.sources, self.written = self.sources[rows], self.written[rows]
+
+
+@tries(**hundreds)
+@given(
+    configs(),
+    seeds,
+    st.sampled_from([Beam(size=3, n_best=2, **short), Beam(size=1, **short), Sample(n_best=2, **short)]),
+)
+def test_cached_is_uncached(config, seed, how):
+    model = lively(config, seed)
+    texts = texts_of(config, seed)
+    cached = searched(model, texts, how)
+    uncached = search(Uncached(model), [Request(text) for text in texts], how)
+    for text, ours, theirs in zip(texts, cached, uncached, strict=True):
+        assert [h.score for h in ours] == pytest.approx([h.score for h in theirs], rel=1e-9, abs=1e-9)
+        for one, other in zip(ours, theirs, strict=True):  # a model of two columns has ties, broken by rounding
+            same = score(model, [text, text], [one.tokens, other.tokens], how.length_penalty)
+            assert one.tokens == other.tokens or same[0].score == pytest.approx(same[1].score, rel=1e-9)
+
+
+@tries(**hundreds)
+@given(configs(), seeds, st.floats(0, 2))
+def test_a_search_and_a_score_agree(config, seed, penalty):
+    model = lively(config, seed)
+    texts = texts_of(config, seed)
+    best = [own[0] for own in searched(model, texts, Beam(size=3, length_penalty=penalty, **short))]
+    for positions in (1, 10_000):
+        scored = score(model, texts, [h.tokens for h in best], penalty, positions)
+        for ours, theirs in zip(best, scored, strict=True):
+            assert ours.tokens == theirs.tokens
+            assert ours.log_probabilities == pytest.approx(theirs.log_probabilities, rel=1e-9, abs=1e-9)
+            assert ours.score == pytest.approx(theirs.score, rel=1e-9, abs=1e-9)
+
+
+@tries(max_examples=100)
+@given(configs(), seeds, st.randoms())
+def test_neighbours_do_not_matter(config, seed, chance):
+    model = lively(config, seed)
+    texts = texts_of(config, seed)
+    together = searched(model, texts, Beam(size=2, **short))
+    order = [0, 1, 2]
+    chance.shuffle(order)
+    for positions in (1, 10_000):
+        shuffled = searched(model, [texts[i] for i in order], Beam(size=2, **short), positions=positions)
+        assert [[h.tokens for h in shuffled[order.index(i)]] for i in range(3)] == [
+            [h.tokens for h in own] for own in together
+        ]
+
+
+@tries(max_examples=50)
+@given(configs(), seeds)
+def test_a_model_answers_with_itself_as_alone(config, seed):
+    model = lively(config, seed)
+    requests = [Request(text) for text in texts_of(config, seed)]
+    alone = search(Plain(model), requests, Beam(size=2, **short))
+    twice = search(Ensemble([Plain(model), Plain(model)]), requests, Beam(size=2, **short))
+    assert [own[0].tokens for own in twice] == [own[0].tokens for own in alone]
+
+
+def test_a_target_never_outgrows_the_learned_positions():
+    options = {"positions": "learned", "max_positions": 7, "position_offset": 2, "d_model": 4, "n_heads": 1, "d_ff": 4}
+    from glassformer.model import ModelConfig
+
+    model = build(ModelConfig(vocab_size=9, encoder_layers=1, decoder_layers=1, **options), dtype=torch.float32)
+    for own in searched(model, [[3, 4, 2], [5, 3, 4, 6, 2]], Beam(size=3, shortest=5.0)):
+        assert len(own[0].tokens) == 5

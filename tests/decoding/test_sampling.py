@@ -1,0 +1,65 @@
+"""Sampling draws by probability, from where it was told to, and the same again."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as tries
+from hypothesis import strategies as st
+
+from glassformer.decoding import Request, Sample, search
+from glassformer.decoding.candidates import filtered, inverse
+from tests.decoding.tables import Table
+
+logits = st.lists(st.floats(-8, 8), min_size=2, max_size=12).map(lambda row: torch.tensor([row]).double())
+
+
+@given(logits)
+def test_without_options_nothing_is_filtered(row):
+    assert torch.allclose(filtered(row, Sample()), row.softmax(-1))
+
+
+@tries(max_examples=300)
+@given(logits, st.integers(0, 6), st.floats(0.05, 1), st.floats(0, 0.5))
+def test_filters_keep_the_likeliest_that_they_name(row, top_k, top_p, epsilon):
+    p = row.softmax(-1)[0]
+    kept = filtered(row, Sample(top_k=top_k, top_p=top_p, epsilon=epsilon))[0]
+    assert kept[p.argmax()] == p.max()
+    assert ((kept == 0) | (kept == p)).all()
+    assert (kept > 0).sum() <= (top_k or len(p))
+    for token in range(len(p)):
+        likelier = p[p > p[token]].sum().item()
+        if kept[token] > 0 and p[token] < p.max():
+            assert p[token] >= epsilon
+            assert likelier < top_p + 1e-12
+
+
+@given(logits, st.floats(0, 1, exclude_max=True))
+def test_a_chance_finds_its_token(row, chance):
+    p = row.softmax(-1)
+    [token] = inverse(p, torch.tensor([chance])).tolist()
+    assert p[0, :token].sum().item() <= chance + 1e-9
+    assert p[0, : token + 1].sum().item() >= chance - 1e-9
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+def test_tokens_come_as_often_as_they_are_likely(temperature):
+    table = Table(seed=3, vocab_size=6, sharp=1.0)
+    how = Sample(n_best=1000, temperature=temperature, seed=1)
+    drawn = [
+        h.tokens[0]
+        for seed in range(8)
+        for h in search(table, [Request([5])], how.model_copy(update={"seed": seed}))[0]
+    ]
+    shares = torch.bincount(torch.tensor(drawn), minlength=6) / len(drawn)
+    expected = table.logits((5, -1, 1))
+    expected[0] = -torch.inf  # padding is never written
+    # Eight thousand draws: four standard deviations of a share are at most 0.022.
+    assert shares.tolist() == pytest.approx((expected / temperature).softmax(-1).tolist(), abs=0.022)
+
+
+def test_the_same_seed_draws_the_same_and_another_draws_others():
+    table, text = Table(seed=5, vocab_size=9), [Request([3, 4, 5])]
+    [one], [again], [other] = (search(table, text, Sample(n_best=5, seed=seed)) for seed in (1, 1, 2))
+    assert one == again
+    assert one != other
+    assert len({tuple(h.tokens) for h in one}) > 1

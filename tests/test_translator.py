@@ -1,0 +1,111 @@
+"""Text in, text out: as many, in order, whatever they are made of."""
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as tries
+from hypothesis import strategies as st
+
+from glassformer.decoding import Beam, Sample
+from glassformer.errors import GlassformerError, InputError
+from glassformer.translator import Translator, Wish, mentions
+from tests.small_translator import model, saved, tokenizer
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+short = {"longest": 0.5, "extra": 4}
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return Translator(model(), tokenizer(), Beam(size=2, **short))
+
+
+@tries(max_examples=40)
+@given(st.lists(texts, max_size=6), st.randoms())
+def test_each_text_has_its_own_answer_wherever_it_stands(translator, lines, chance):
+    alone = [translator(line) for line in lines]
+    assert translator.translate(lines) == alone
+    chance.shuffle(lines)
+    assert sorted(translator.translate(lines)) == sorted(alone)
+    for line, answer in zip(lines, translator.translate(lines), strict=True):
+        assert bool(line.strip()) or answer == ""
+
+
+@tries(max_examples=100)
+@given(texts.filter(str.strip))
+def test_a_translation_and_a_score_agree(translator, line):
+    [translation] = translator.answer([line])
+    best = translation.answers[0]
+    assert best.text == tokenizer().decode(best.ids)
+    if tokenizer().encode(best.text, "target") == best.ids:  # else the model cut its own text in another way
+        [scored] = translator.score([line], [best.text])
+        assert scored.score == pytest.approx(best.score, abs=1e-5)
+        assert scored.log_probabilities == pytest.approx(best.log_probabilities, abs=1e-4)
+
+
+@tries(max_examples=60)
+@given(texts.filter(str.strip), st.integers(2, 5), st.booleans())
+def test_alternatives_are_distinct_texts_best_first(line, n_best, draw):
+    how = Sample(n_best=n_best, **short) if draw else Beam(size=n_best, n_best=n_best, **short)
+    [translation] = Translator(model(), tokenizer(), how).answer([line])
+    found = [answer.text for answer in translation.answers]
+    assert 1 <= len(found) <= n_best
+    assert len(set(found)) == len(found)
+    if not draw:
+        scores = [answer.score for answer in translation.answers]
+        assert scores == sorted(scores, reverse=True)
+
+
+@tries(max_examples=60)
+@given(texts.filter(str.strip), st.sampled_from(["Das", "Die Straße", "x"]), st.sampled_from(["Tier", "zu breit", "é"]))
+def test_wishes_come_true_in_the_text(translator, line, prefix, phrase):
+    [translation] = translator.answer([line], [Wish(prefix, (phrase,))])
+    assert translation.text.startswith(prefix)
+    assert phrase in translation.text
+
+
+def test_a_glossary_speaks_where_its_term_stands(translator):
+    terms = {"street": "Gasse", "dog": "Köter"}
+    with_term, without = translator.answer(["The street, wide.", "The streets."], glossary=terms)
+    assert "Gasse" in with_term.text
+    assert "Gasse" not in without.text
+    assert mentions("a dog.", "dog")
+    assert not mentions("hotdog dogs", "dog")
+
+
+def test_a_long_text_is_split_and_said_to_be():
+    whole = Translator(model(), tokenizer(), Beam(size=2, **short), longest=20)
+    line = "The animal was tired. " * 12
+    [translation] = whole.answer([line])
+    assert translation.parts > 1
+    parts = [part for part in translation.answers[0].ids if part == 2]
+    assert len(parts) == translation.parts
+    assert whole.answer(["The animal."])[0].parts == 1
+    assert whole.answer([" "])[0].parts == 0
+
+
+def test_learned_positions_limit_what_is_read_in_one_piece():
+    small = Translator(model(positions="learned", max_positions=24), tokenizer(), Beam(size=2))
+    assert small.longest == 24
+    assert small.answer(["The animal was tired. " * 12])[0].parts > 1
+
+
+def test_the_most_agreeable_comes_first():
+    drawn = Translator(model(), tokenizer(), Sample(n_best=12, **short))
+    [plain], [agreed] = drawn.answer(["The animal."]), drawn.answer(["The animal."], agree=True)
+    assert {a.text for a in plain.answers} == {a.text for a in agreed.answers}
+
+
+def test_models_answer_together_if_they_share_a_tokenizer(tmp_path):
+    one, two = saved(tmp_path / "one", seed=1), saved(tmp_path / "two", seed=2)
+    together = Translator.load(one, two)
+    assert together.translate(["The animal."]) != [""]
+    assert Translator.load(one, one).translate(["The dog."]) == Translator.load(one).translate(["The dog."])
+    with pytest.raises(InputError, match="ask them one by one"):
+        together.score(["a"], ["b"])
+    with pytest.raises(InputError, match="another tokenizer"):
+        Translator.load(one, "street")
+
+
+def test_half_a_surrogate_pair_is_refused_in_our_words(translator):
+    with pytest.raises(GlassformerError, match="half of a surrogate pair"):
+        translator.translate(["a \ud800 b"])
