@@ -127,9 +127,9 @@ class Translator:
         parts = [self._parts(text) for text in texts]
         wishes = wishes or [Wish()] * len(texts)
         requests = [
-            self._request(part, wish if number == 0 else Wish(), glossary or {})
+            self._request(part, ids, wish if number == 0 else Wish(), glossary or {})
             for own, wish in zip(parts, wishes, strict=True)
-            for number, part in enumerate(own)
+            for number, (part, ids) in enumerate(own)
         ]
         found = iter(decoding.search(self.predictor, requests, self.search))
         return [
@@ -150,16 +150,20 @@ class Translator:
         )
         return [self._answer([hypothesis]) for hypothesis in scored]
 
-    def _parts(self, text: str) -> list[str]:
-        """The text in parts that fit, none for a blank one."""
-        return (
-            split(text, lambda part: len(self.tokenizer.encode(part, "source")), self.longest) if text.strip() else []
-        )
+    def _parts(self, text: str) -> list[tuple[str, list[int]]]:
+        """The text in parts that fit, each with its ids; none for a blank one."""
+        if not text.strip():
+            return []
+        ids = self.tokenizer.encode(text, "source")
+        if len(ids) <= self.longest:  # as nearly always: it is encoded once
+            return [(text, ids)]
+        parts = split(text, lambda part: len(self.tokenizer.encode(part, "source")), self.longest)
+        return [(part, self.tokenizer.encode(part, "source")) for part in parts]
 
-    def _request(self, text: str, wish: Wish, glossary: Mapping[str, str]) -> Request:
+    def _request(self, text: str, ids: list[int], wish: Wish, glossary: Mapping[str, str]) -> Request:
         terms = [translation for term, translation in glossary.items() if mentions(text, term)]
         return Request(
-            self.tokenizer.encode(text, "source"),
+            ids,
             prefix=self._forced(wish.prefix),
             phrases=tuple(self._forced(phrase) for phrase in (*wish.phrases, *terms)),
         )

@@ -40,15 +40,15 @@ class Batch:
 def make_batch(pairs: Iterable[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Batch:
     """A batch of sources and targets as they stand in a store."""
     sources, targets = zip(*pairs, strict=True)
-    target_out = padded(targets)
+    target_out = _padded(targets)
     target_in = torch.cat((torch.full_like(target_out[:, :1], BOS), target_out[:, :-1]), dim=1)
     # Behind a shorter sentence, what was its end is now input; nothing counts there, and padding it stays.
-    return Batch(padded(sources), target_in.masked_fill(target_out == PAD, PAD), target_out)
+    return Batch(_padded(sources), target_in.masked_fill(target_out == PAD, PAD), target_out)
 
 
-def padded(sentences: Sequence[NDArray[np.int64] | list[int]], pad: int = PAD) -> Tensor:
+def _padded(sentences: Sequence[NDArray[np.int64]]) -> Tensor:
     """Sentences as rows, filled up on the right."""
-    ids = np.full((len(sentences), max(map(len, sentences))), pad, dtype=np.int64)
+    ids = np.full((len(sentences), max(map(len, sentences))), PAD, dtype=np.int64)
     for row, sentence in zip(ids, sentences, strict=True):
         row[: len(sentence)] = sentence
     return torch.from_numpy(ids)

@@ -1,5 +1,6 @@
 """Minimum Bayes risk: of several targets, the one that agrees most with all of them (Kumar and Byrne, 2004)."""
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
@@ -11,8 +12,6 @@ def most_agreeable(targets: Sequence[Target], agreement: Callable[[Target, Targe
 
     Equal targets are compared once: a sample that comes often counts often, and costs nothing.
     """
-    weights: dict[Target, int] = {}
-    for target in targets:
-        weights[target] = weights.get(target, 0) + 1
+    weights = Counter(targets)
     means = {target: sum(weight * agreement(target, other) for other, weight in weights.items()) for target in weights}
     return max(range(len(targets)), key=lambda i: means[targets[i]])

@@ -5,6 +5,7 @@ Pure functions of the tokens so far. Knows no model and no neighbours.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from glassformer.decoding.settings import Search
 from glassformer.errors import InputError
@@ -58,16 +59,15 @@ class Rules:
 
     def progress(self, tokens: Sequence[int]) -> int:
         """How many tokens of the phrases stand in these, a phrase that has begun included."""
-        absent = [phrase for phrase in self.phrases if not occurs(phrase, tokens)]
-        begun = max((overlap(tokens, phrase) for phrase in absent), default=0)
-        return sum(map(len, self.phrases)) - sum(map(len, absent)) + begun
+        missing = Missing.of(self.phrases, tokens)
+        return sum(map(len, self.phrases)) - missing.total + missing.begun
 
     def choice(self, length: int, tokens: Sequence[int] = ()) -> Choice:
         """What may follow so many tokens, and these; they may be left out unless the rules `reads_tokens`."""
         if length < len(self.prefix):
             return Choice(only=(self.prefix[length],))
         room = self.limit - length
-        missing = Missing.of(self.phrases, tokens) if self.phrases else NOTHING_MISSING
+        missing = Missing.of(self.phrases, tokens)
         # A free step may leave a phrase that had begun, and then all of it is to come again, and the end.
         if room - 2 < missing.total:
             return Choice(only=missing.next or (self.eos,))
@@ -84,6 +84,8 @@ class Missing:
 
     total: int
     """Tokens of all phrases that do not stand in the target yet."""
+    begun: int
+    """How many of them the target ends with: the beginning of one."""
     next: tuple[int, ...]
     """Any of these begins a phrase or goes on with it."""
 
@@ -93,13 +95,12 @@ class Missing:
         absent = [phrase for phrase in phrases if not occurs(phrase, tokens)]
         if not absent:
             return NOTHING_MISSING
-        begun = max(absent, key=lambda phrase: overlap(tokens, phrase))
-        done = overlap(tokens, begun)
-        nexts = (begun[done],) if done else tuple(dict.fromkeys(phrase[0] for phrase in absent))
-        return cls(sum(map(len, absent)), nexts)
+        begun, phrase = max(((overlap(tokens, phrase), phrase) for phrase in absent), key=itemgetter(0))
+        nexts = (phrase[begun],) if begun else tuple(dict.fromkeys(phrase[0] for phrase in absent))
+        return cls(sum(map(len, absent)), begun, nexts)
 
 
-NOTHING_MISSING = Missing(0, ())
+NOTHING_MISSING = Missing(0, 0, ())
 
 
 def rules_for(request: Request, eos: int, how: Search, most: int | None) -> Rules:

@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -85,7 +86,7 @@ def _spec(model: Transformer) -> Any:
             if stack.relative_bias is not None:
                 own = side.layer[number].self_attention
                 own.relative_attention_bias = _array(stack.relative_bias.weight)
-                own.relative_attention_max_distance = _int(config.relative_max_distance)
+                own.relative_attention_max_distance = np.int32(config.relative_max_distance)
     _linear(spec.decoder.projection, model.output_projection)
 
     spec.register_source_vocabulary([str(i) for i in range(config.source_vocab_size)])
@@ -118,7 +119,7 @@ def _attention(spec: Any, attention: Attention, own: bool) -> None:
         _stacked(spec.linear[place], parts)
     _linear(spec.linear[-1], attention.out_proj)
     if attention.scale == 1.0:
-        spec.queries_scale = _float(1.0)
+        spec.queries_scale = np.float32(1.0)
 
 
 def _feed_forward(spec: Any, feed_forward: FeedForward) -> None:
@@ -156,15 +157,3 @@ def _positions(config: ModelConfig, positions: nn.Module | None) -> Any:
 
 def _array(weight: Tensor) -> Any:
     return weight.detach().float().contiguous().numpy()
-
-
-def _int(value: int) -> Any:
-    import numpy as np
-
-    return np.dtype("int32").type(value)
-
-
-def _float(value: float) -> Any:
-    import numpy as np
-
-    return np.dtype("float32").type(value)

@@ -14,8 +14,8 @@ BYTES_A_PARAMETER = 20  # in float32: the weight, its gradient, Adam's two memor
 def choose_ranks(parameters: int) -> int:
     """One process with all of a GPU; on a CPU a process for each core, as far as memory allows.
 
-    Two processes of one thread each outrun one process of two threads: they wait for each other once an update instead
-    of at every product (benchmarks/training.py). But each has its own copy of the model.
+    Processes of one thread each wait for each other once an update instead of at every product; on two cores that is
+    about as fast as threads, and sometimes faster (docs/results.md). But each has its own copy of the model.
     """
     if torch.cuda.is_available():
         return 1
