@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from glassformer import decoding
 from glassformer.data import Tokenizer
 from glassformer.data.splitting import split
-from glassformer.decoding import Beam, Ensemble, Hypothesis, Plain, Predictor, Request, Search
+from glassformer.decoding import Beam, Hypothesis, Plain, Request, Search
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.mbr import most_agreeable
+from glassformer.engine import Engine, EngineOptions, Searching, open_engine
 from glassformer.errors import InputError
 from glassformer.evaluation import sentence_chrf
 from glassformer.model import Transformer, load_model
@@ -70,14 +71,16 @@ class Translator:
         tokenizer: Tokenizer,
         search: Search | None = None,
         *,
-        predictor: Predictor | None = None,
+        engine: Engine | None = None,
         longest: int = LONGEST,
     ) -> None:
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.search: Search = search or Beam()
-        self.predictor: Predictor = predictor or Plain(model)
-        self.longest = min(longest, self.predictor.longest or longest)
+        self.engine: Engine = engine or Searching(Plain(model))
+        self.together = 1
+        """Models that answer."""
+        self.longest = min(longest, self.engine.longest or longest)
 
     @classmethod
     def load(
@@ -85,6 +88,7 @@ class Translator:
         path: str | os.PathLike[str],
         *others: str | os.PathLike[str],
         search: Search | None = None,
+        engine: EngineOptions | None = None,
         longest: int = LONGEST,
     ) -> "Translator":
         """From a model directory, a run directory (then its best model) or the name of a built-in model.
@@ -99,8 +103,10 @@ class Translator:
                 raise InputError(
                     f"{directory} has another tokenizer than {directories[0]}: models that answer together share one."
                 )
-        together = Ensemble([Plain(model) for model in models]) if others else None
-        return cls(models[0], tokenizers[0], search, predictor=together, longest=longest)
+        opened = open_engine(models, engine or EngineOptions(), directories[0])
+        found = cls(models[0], tokenizers[0], search, engine=opened, longest=longest)
+        found.together = len(models)
+        return found
 
     def __call__(self, text: str) -> str:
         """The translation of one text."""
@@ -131,7 +137,7 @@ class Translator:
             for own, wish in zip(parts, wishes, strict=True)
             for number, (part, ids) in enumerate(own)
         ]
-        found = iter(decoding.search(self.predictor, requests, self.search))
+        found = iter(self.engine.search(requests, self.search))
         return [
             Translation(text, self._answers([next(found) for _ in own], agree), len(own))
             for text, own in zip(texts, parts, strict=True)
@@ -139,7 +145,7 @@ class Translator:
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Answer]:
         """How likely the model finds each given translation: the same numbers that its own would have."""
-        if not isinstance(self.predictor, Plain):
+        if self.together > 1:
             raise InputError("Several models together translate, but do not score: ask them one by one.")
         encode = self.tokenizer.encode
         scored = decoding.score(

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from glassformer.decoding.candidates import Next, examined
+
 PAD, BOS, EOS = 0, 1, 2
 
 
@@ -21,9 +23,10 @@ class Table:
     pad: int = PAD
     bos: int = BOS
     eos: int = EOS
+    refills: bool = True
 
-    def start(self, sources: Sequence[Sequence[int]]) -> "TableRows":
-        return TableRows(self, [(*source, -1) for source in sources])
+    def open(self, width: int) -> "TableRows":
+        return TableRows(self, width)
 
     def logits(self, told: tuple[int, ...]) -> Tensor:
         seed = zlib.crc32(repr((self.seed, told)).encode())
@@ -36,12 +39,17 @@ class Table:
 
 
 class TableRows:
-    def __init__(self, table: Table, told: list[tuple[int, ...]]) -> None:
-        self.table, self.told = table, told
+    def __init__(self, table: Table, width: int) -> None:
+        self.table, self.width = table, width
+        self.told: list[tuple[int, ...]] = []
 
-    def step(self, tokens: Sequence[int]) -> Tensor:
+    def join(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
+        assert self.table.refills or not self.told, "a sentence joined those under way"
+        self.told += [(*source, -1) for source in sources]
+
+    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> Next:
         self.told = [(*told, token) for told, token in zip(self.told, tokens, strict=True)]
-        return torch.stack([self.table.logits(told) for told in self.told])
+        return examined(torch.stack([self.table.logits(told) for told in self.told]), count, never)
 
     def keep(self, rows: Sequence[int]) -> None:
         self.told = [self.told[row] for row in rows]

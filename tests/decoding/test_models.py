@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import settings as tries
 from hypothesis import strategies as st
 
-from glassformer.decoding import Beam, Ensemble, Plain, Request, Sample, score, search
+from glassformer.decoding import Beam, Ensemble, Load, Plain, Request, Sample, score, search
+from glassformer.decoding.candidates import examined
 from glassformer.decoding.predictor import padded
 from tests.models import build, configs, seeds, sources
 
@@ -35,17 +36,20 @@ def searched(model, texts, how, **more):
 class Uncached(Plain):
     """The same model, asked for the whole target again at every step."""
 
-    def start(self, sources):
-        return UncachedRows(self.model, padded(sources, self.pad))
+    def open(self, width):
+        return UncachedRows(self.model)
 
 
 class UncachedRows:
-    def __init__(self, model, sources):
-        self.model, self.sources, self.written = model, sources, torch.empty(len(sources), 0, dtype=torch.long)
+    def __init__(self, model):
+        self.model = model
 
-    def step(self, tokens):
+    def join(self, sources, limits):
+        self.sources, self.written = padded(sources, self.model.config.pad_id), torch.empty(len(sources), 0, dtype=int)
+
+    def step(self, tokens, count, never):
         self.written = torch.cat((self.written, torch.tensor(tokens)[:, None]), dim=1)
-        return self.model(self.sources, self.written)[:, -1].clone()
+        return examined(self.model(self.sources, self.written)[:, -1].clone(), count, never)
 
     def keep(self, rows):
         self.sources, self.written = self.sources[rows], self.written[rows]
@@ -92,7 +96,7 @@ def test_neighbours_do_not_matter(config, seed, chance):
     order = [0, 1, 2]
     chance.shuffle(order)
     for positions in (1, 10_000):
-        shuffled = searched(model, [texts[i] for i in order], Beam(size=2, **short), positions=positions)
+        shuffled = searched(model, [texts[i] for i in order], Beam(size=2, **short), load=Load(positions))
         assert [[h.tokens for h in shuffled[order.index(i)]] for i in range(3)] == [
             [h.tokens for h in own] for own in together
         ]

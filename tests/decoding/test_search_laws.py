@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import settings as tries
 from hypothesis import strategies as st
 
-from glassformer.decoding import Beam, Ensemble, Request, Sample, search
+from glassformer.decoding import Beam, Ensemble, Load, Request, Sample, search
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.rules import occurs
 from glassformer.errors import InputError
@@ -19,6 +19,7 @@ tables = st.builds(Table, st.integers(0, 2**32), st.integers(4, 9), st.floats(0.
 sources = st.lists(st.integers(3, 9), min_size=1, max_size=6)
 batches = st.lists(sources, min_size=1, max_size=5)
 penalties = st.sampled_from([0.0, 0.6, 1.0, 1.7])
+loads = st.builds(Load, st.sampled_from([1, 50, 10_000]), st.sampled_from([None, 1, 2, 3]), st.integers(1, 3))
 short = {"longest": 1.0, "extra": 3}
 
 
@@ -90,13 +91,14 @@ def test_the_first_of_several_is_the_one(table, texts, penalty, size, n_best, ke
 
 
 @tries(**hundreds)
-@given(tables, batches, st.randoms(), st.sampled_from([1, 50, 10_000]), st.booleans())
-def test_neighbours_and_places_do_not_matter(table, texts, chance, positions, draw):
+@given(tables, batches, st.randoms(), loads, st.booleans(), st.booleans())
+def test_neighbours_and_places_do_not_matter(table, texts, chance, load, draw, refills):
+    table.refills = refills
     how = Sample(n_best=2, **short) if draw else Beam(size=3, n_best=2, **short)
     together = searched(table, texts, how)
     order = list(range(len(texts)))
     chance.shuffle(order)
-    shuffled = searched(table, [texts[i] for i in order], how, positions=positions)
+    shuffled = searched(table, [texts[i] for i in order], how, load=load)
     assert [tokens_of(shuffled)[order.index(i)] for i in range(len(texts))] == tokens_of(together)
 
 

@@ -9,12 +9,21 @@ import typer
 
 from glassformer.cli.lines import one_line
 from glassformer.cli.progress import Counter
-from glassformer.cli.search_options import BeamSize, LengthPenalty, Model, SplitAt
+from glassformer.cli.search_options import (
+    BeamSize,
+    EngineName,
+    LengthPenalty,
+    Model,
+    PrecisionName,
+    SplitAt,
+    engine_from,
+)
 from glassformer.cli.text import columns, paragraph
 from glassformer.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from glassformer.decoding import Search
+    from glassformer.engine import EngineOptions
     from glassformer.evaluation import Measured, Tokenization
 
 GROUP = 1024
@@ -35,6 +44,8 @@ def evaluate(
     out: Annotated[Path | None, typer.Option(help="Keep the translations in this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON, for programs.")] = False,
     split_at: SplitAt = 512,
+    engine: EngineName = "fast",
+    precision: PrecisionName = "float32",
 ) -> None:
     """Score a model's translations: BLEU, chrF and TER with sacrebleu's signatures.
 
@@ -53,7 +64,8 @@ def evaluate(
     how = Beam(size=beam, length_penalty=length_penalty)
     texts = [pair.source for pair in pairs]
     names = [model] if against is None else [against, model]
-    systems = [_translations(name, texts, how, split_at) for name in names]
+    options = engine_from(engine, precision)
+    systems = [_translations(name, texts, how, options, split_at) for name in names]
     if out is not None:
         replace_file(out, "".join(f"{text}\n" for text in systems[-1]).encode())
     measured = measure(systems, [pair.target for pair in pairs], cast("Tokenization", tokenize), lowercase)
@@ -64,7 +76,7 @@ def evaluate(
         typer.echo(_shown(names, measured, len(pairs)))
 
 
-def _translations(name: str, texts: list[str], how: "Search", split_at: int) -> list[str]:
+def _translations(name: str, texts: list[str], how: "Search", engine: "EngineOptions", split_at: int) -> list[str]:
     """A model's translations, or those that stand in a file."""
     from glassformer.data.corpus import read_lines
     from glassformer.translator import Translator
@@ -74,7 +86,7 @@ def _translations(name: str, texts: list[str], how: "Search", split_at: int) -> 
         if len(lines) != len(texts):
             raise DataError(f"{name} has {len(lines):,} lines for {len(texts):,} sentences: one belongs to one.")
         return lines
-    translator = Translator.load(name, search=how, longest=split_at)
+    translator = Translator.load(name, search=how, engine=engine, longest=split_at)
     done: list[str] = []
     with Counter(f"Translated by {name}:") as counter:
         for start in range(0, len(texts), GROUP):

@@ -8,6 +8,7 @@ from glassformer.errors import SettingsError
 
 if TYPE_CHECKING:
     from glassformer.decoding import Search
+    from glassformer.engine import EngineOptions
 
 Model = Annotated[str, typer.Argument(help="A model directory, a run directory, or a built-in model (street).")]
 Others = Annotated[
@@ -18,7 +19,52 @@ BeamSize = Annotated[int, typer.Option("--beam", min=1, max=1000, help="Hypothes
 LengthPenalty = Annotated[
     float, typer.Option(min=0, help="Compare by log-probability / length ** this; 0 favours short translations.")
 ]
+SPEED = "Speed"  # a panel of the help
+EngineName = Annotated[
+    str, typer.Option("--engine", rich_help_panel=SPEED, help="fast (compiled C), plain (readable), or ctranslate2.")
+]
+PrecisionName = Annotated[
+    str,
+    typer.Option("--precision", rich_help_panel=SPEED, help="float32; float16: nearly exact; int8: small and fastest."),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, rich_help_panel=SPEED, help="Threads, each with sentences of its own; all cores unless given."),
+]
+BatchSize = Annotated[
+    int | None,
+    typer.Option(min=1, rich_help_panel=SPEED, help="Sentences that a worker has under way; else what fits."),
+]
+BatchTokens = Annotated[
+    int | None,
+    typer.Option(min=1, rich_help_panel=SPEED, help="Source and target tokens that a worker remembers at once."),
+]
+Exact = Annotated[
+    bool, typer.Option("--exact", rich_help_panel=SPEED, help="No bit may depend on neighbours; fast needs no flag.")
+]
 SplitAt = Annotated[int, typer.Option(min=8, metavar="TOKENS", help="Split longer input at sentence ends, and say so.")]
+
+
+def engine_from(
+    engine: str,
+    precision: str,
+    workers: int | None = None,
+    sentences: int | None = None,
+    positions: int | None = None,
+    exact: bool = False,
+) -> "EngineOptions":
+    """The engine asked for."""
+    from glassformer.engine import EngineOptions
+
+    given: dict[str, Any] = {
+        "engine": engine,
+        "precision": precision,
+        "workers": workers,
+        "sentences": sentences,
+        "positions": positions,
+        "exact": exact,
+    }
+    return EngineOptions(**{name: value for name, value in given.items() if value is not None})
 
 
 def search_from(beam: int, n_best: int, length_penalty: float, sample: bool, options: dict[str, Any]) -> "Search":

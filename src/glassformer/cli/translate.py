@@ -8,7 +8,21 @@ import typer
 
 from glassformer.cli.lines import Input, WholeLines, as_they_come, one_line, open_input, until_stopped
 from glassformer.cli.progress import Counter
-from glassformer.cli.search_options import BeamSize, LengthPenalty, Model, Others, SplitAt, search_from
+from glassformer.cli.search_options import (
+    BatchSize,
+    BatchTokens,
+    BeamSize,
+    EngineName,
+    Exact,
+    LengthPenalty,
+    Model,
+    Others,
+    PrecisionName,
+    SplitAt,
+    Workers,
+    engine_from,
+    search_from,
+)
 from glassformer.errors import DataError
 
 if TYPE_CHECKING:
@@ -75,6 +89,12 @@ def translate(
     ] = None,
     others: Others = None,
     split_at: SplitAt = 512,
+    engine: EngineName = "fast",
+    precision: PrecisionName = "float32",
+    workers: Workers = None,
+    batch_size: BatchSize = None,
+    batch_tokens: BatchTokens = None,
+    exact: Exact = False,
 ) -> None:
     """Translate text: one line in, one line out, in order.
 
@@ -87,7 +107,7 @@ def translate(
 
     from glassformer.translator import Translator, Wish
 
-    options: dict[str, Any] = {
+    rules: dict[str, Any] = {
         "shortest": shortest,
         "longest": longest,
         "no_repeat": no_repeat,
@@ -98,8 +118,9 @@ def translate(
         "epsilon": epsilon,
         "seed": seed,
     }
-    how = search_from(beam, max(mbr or 1, n_best), length_penalty, sample, options)
-    translator = Translator.load(model, *(others or []), search=how, longest=split_at)
+    how = search_from(beam, max(mbr or 1, n_best), length_penalty, sample, rules)
+    options = engine_from(engine, precision, workers, batch_size, batch_tokens, exact)
+    translator = Translator.load(model, *(others or []), search=how, engine=options, longest=split_at)
     if suppress:
         translator.search = how.model_copy(update={"suppress": translator.tokenizer.ids_of(suppress)})
     wish = Wish(prefix, tuple(phrase or ()))

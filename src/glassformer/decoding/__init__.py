@@ -4,13 +4,14 @@ from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.decoding.predictor import Ensemble, Plain, Prediction, Predictor
 from glassformer.decoding.rules import Request
 from glassformer.decoding.scoring import score
-from glassformer.decoding.search import alike, as_they_end, search
+from glassformer.decoding.search import Load, alike, as_they_end, search
 from glassformer.decoding.settings import Beam, Sample, Search
 
 __all__ = [
     "Beam",
     "Ensemble",
     "Hypothesis",
+    "Load",
     "Plain",
     "Prediction",
     "Predictor",

@@ -9,6 +9,10 @@ from glassformer.decoding.settings import Beam
 
 Candidate = tuple[int, float]
 """A token that may come next, and its log-probability."""
+Child = tuple[float, int, int, int, float]
+"""A way to go on: its loss so far, the row that it comes from, its rank there, its token, the token's log-probability.
+
+In their own order the best comes first, and of equals the one of the better parent."""
 
 
 class BeamSearch:
@@ -28,39 +32,41 @@ class BeamSearch:
         """
         k = self.beam.width
         kept: list[tuple[int, Node]] = []
-        for place, (row, node) in enumerate(self._ranked(candidates)):
-            spared = node.greedy and self.beam.keep_greedy
-            if node.token == self.rules.eos:
+        for place, (_, row, rank, token, log_p) in enumerate(self._ranked(candidates)):
+            parent = self.growing[row]
+            spared = self.beam.keep_greedy and parent.greedy and rank == 0
+            if token == self.rules.eos:
                 if place < k or spared:
-                    self._end(node)
+                    self._end(parent.then(token, log_p, rank == 0))
             elif len(kept) < k:
-                kept.append((row, node))
+                kept.append((row, parent.then(token, log_p, rank == 0)))
             elif spared:
-                kept[-1] = (row, node)
+                kept[-1] = (row, parent.then(token, log_p, likeliest=True))
         self.growing = [node for _, node in kept]
         if not self._may_improve():
             self.growing = []
         return [row for row, _ in kept] if self.growing else []
 
-    def _ranked(self, candidates: Sequence[Sequence[Candidate]]) -> list[tuple[int, Node]]:
-        """Every way to go on, and the row that it comes from, best first."""
+    def _ranked(self, candidates: Sequence[Sequence[Candidate]]) -> list[Child]:
+        """Every way to go on, best first."""
+        diversity = self.beam.diversity
         children = [
-            (node.total + log_p - self.beam.diversity * rank, row, node.then(token, log_p, rank == 0))
+            (diversity * rank - node.total - log_p, row, rank, token, log_p)
             for row, (node, own) in enumerate(zip(self.growing, candidates, strict=True))
             for rank, (token, log_p) in enumerate(own)
         ]
-        children.sort(key=lambda child: -child[0])
-        ranked = [(row, node) for _, row, node in children]
-        return self._spread(ranked) if self.rules.phrases else ranked
+        children.sort()
+        return self._spread(children) if self.rules.phrases else children
 
-    def _spread(self, ranked: list[tuple[int, Node]]) -> list[tuple[int, Node]]:
+    def _spread(self, ranked: list[Child]) -> list[Child]:
         """In turn the best of those that have as much of the phrases, the most first.
 
         Otherwise a phrase would be put off until nothing else fits (dynamic beam allocation, arXiv:1804.06609).
         """
-        banks: dict[int, list[tuple[int, Node]]] = {}
-        for row, node in ranked:
-            banks.setdefault(self.rules.progress(node.tokens), []).append((row, node))
+        banks: dict[int, list[Child]] = {}
+        for child in ranked:
+            _, row, _, token, _ = child
+            banks.setdefault(self.rules.progress([*self.growing[row].tokens, token]), []).append(child)
         in_turn = itertools.zip_longest(*(banks[progress] for progress in sorted(banks, reverse=True)))
         return [child for turn in in_turn for child in turn if child is not None]
 

@@ -1,43 +1,79 @@
 """From logits to the few tokens that a search looks at. The only place where search meets tensors."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from glassformer.decoding.beam import Candidate
-from glassformer.decoding.rules import Choice
+from glassformer.decoding.rules import ANYTHING, Choice
 from glassformer.decoding.settings import Sample
 from glassformer.errors import InputError
 
+DAMAGED = "The model's logits are not numbers: its weights are damaged."
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What a model says of the token that comes next, for each row."""
+
+    logits: Tensor
+    """(R, V). They may be written over."""
+    normaliser: Tensor
+    """(R): log Σ exp of a row's logits, which makes them log-probabilities."""
+    likeliest: list[list[Candidate]]
+    """As many of each row's likeliest tokens as were asked for, likeliest first."""
+
+
+def examined(logits: Tensor, count: int, never: Sequence[int]) -> Next:
+    """The logits (R, V) of what comes next, and their `count` likeliest tokens but none of `never`."""
+    normaliser = logits.logsumexp(-1)
+    return Next(logits, normaliser, _top(logits, normaliser, count, never))
+
 
 def likeliest(
-    logits: Tensor, choices: Sequence[Choice], count: int, suppress: Sequence[int], eos: int
+    said: Next, choices: Sequence[Choice], count: int, suppress: Sequence[int], eos: int
 ) -> list[list[Candidate]]:
-    """For each row of logits (R, V) the `count` likeliest of its tokens that may come, likeliest first.
+    """For each row the `count` likeliest of its tokens that may come, likeliest first.
 
-    Their log-probabilities are the model's own, over all tokens, whatever may come. The logits are written over.
+    Their log-probabilities are the model's own, over all tokens, whatever may come. `said` knows what is suppressed.
     """
-    normaliser = logits.logsumexp(-1, keepdim=True)
-    restrict(logits, choices, suppress, eos)
-    top, ids = logits.max(-1, keepdim=True) if count == 1 else logits.topk(min(count, logits.shape[-1]))
-    log_ps = (top - normaliser).clamp_(max=0).tolist()  # rounding may lift a certainty above 0
-    found: list[list[Candidate]] = [
-        list(zip(tokens, own, strict=True)) for tokens, own in zip(ids.tolist(), log_ps, strict=True)
-    ]
-    for row, (choice, own) in enumerate(zip(choices, found, strict=True)):
-        _check(own[0][1])
-        if own[-1][1] == -torch.inf:
-            found[row] = [candidate for candidate in own if candidate[1] > -torch.inf]
-        if choice.also:
-            asked = (logits[row, list(choice.also)] - normaliser[row]).clamp_(max=0).tolist()
+    found = said.likeliest
+    for own in found:
+        last = own[-1][1]
+        if last != last:
+            raise InputError(DAMAGED)
+        if last == -torch.inf:
+            own[:] = [candidate for candidate in own if candidate[1] > -torch.inf]
+    if bound := [row for row, choice in enumerate(choices) if choice is not ANYTHING]:
+        logits, normaliser = said.logits[bound], said.normaliser[bound]
+        own_choices = [choices[row] for row in bound]
+        restrict(logits, own_choices, suppress, eos)
+        chosen = _top(logits, normaliser, count, ())
+        for row, choice, own, sum_, top in zip(bound, own_choices, logits, normaliser, chosen, strict=True):
+            asked = (own[list(choice.also)] - sum_).clamp_(max=0).tolist()
             extras = zip(choice.also, asked, strict=True)
-            found[row] = sorted({*found[row], *extras}, key=lambda candidate: (-candidate[1], candidate[0]))
+            possible = {*top, *extras} if choice.also else top
+            found[row] = sorted(
+                (candidate for candidate in possible if candidate[1] > -torch.inf),
+                key=lambda candidate: (-candidate[1], candidate[0]),
+            )
     return found
 
 
+def _top(logits: Tensor, normaliser: Tensor, count: int, never: Sequence[int]) -> list[list[Candidate]]:
+    if count == 0:
+        return [[] for _ in logits]
+    if never:
+        logits = logits.index_fill(-1, torch.tensor(never, device=logits.device), -torch.inf)
+    top, ids = logits.max(-1, keepdim=True) if count == 1 else logits.topk(min(count, logits.shape[-1]))
+    log_ps = (top - normaliser[:, None]).clamp_(max=0)  # rounding may lift a certainty above 0
+    return [list(zip(*row, strict=True)) for row in zip(ids.tolist(), log_ps.tolist(), strict=True)]
+
+
 def drawn(
-    logits: Tensor,
+    said: Next,
     choices: Sequence[Choice],
     chances: Sequence[Sequence[float]],
     sample: Sample,
@@ -48,7 +84,7 @@ def drawn(
 
     Their log-probabilities are the model's own, as above.
     """
-    normaliser = logits.logsumexp(-1)
+    logits, normaliser = said.logits, said.normaliser
     restrict(logits, choices, suppress, eos)
     rows = [row for row, own in enumerate(chances) for _ in own]
     uniform = torch.tensor([number for own in chances for number in own], dtype=torch.float64, device=logits.device)
@@ -56,7 +92,8 @@ def drawn(
     log_ps = (logits[rows, tokens] - normaliser[rows]).clamp_(max=0).tolist()
     answers: list[list[Candidate]] = [[] for _ in choices]
     for row, token, log_p in zip(rows, tokens.tolist(), log_ps, strict=True):
-        _check(log_p)
+        if log_p != log_p:
+            raise InputError(DAMAGED)
         answers[row].append((token, log_p))
     return answers
 
@@ -104,8 +141,3 @@ def _places(tokens: Iterable[tuple[int, Sequence[int]]]) -> tuple[list[int], lis
     """Rows and tokens as an index; None where there are none."""
     places = [(row, token) for row, own in tokens for token in own]
     return ([row for row, _ in places], [token for _, token in places]) if places else None
-
-
-def _check(log_p: float) -> None:
-    if log_p != log_p:
-        raise InputError("The model's logits are not numbers: its weights are damaged.")

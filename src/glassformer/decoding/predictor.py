@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from glassformer.decoding.candidates import Next, examined
 from glassformer.errors import InputError
 from glassformer.model import DecoderState, Transformer
 
@@ -18,8 +19,14 @@ from glassformer.model import DecoderState, Transformer
 class Prediction(Protocol):
     """Sentences under way, a row for each growing hypothesis."""
 
-    def step(self, tokens: Sequence[int]) -> Tensor:
-        """The logits (R, V) of what follows each row's newest token. They may be written over."""
+    def join(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
+        """Read these sources and be ready for the start of their targets, a row each behind the rows under way.
+
+        `limits`: the most tokens that each target may have.
+        """
+
+    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> Next:
+        """What follows each row's newest token, and its `count` likeliest but none of `never`."""
 
     def keep(self, rows: Sequence[int]) -> None:
         """Go on with these rows in this order; a row may come twice, or not at all."""
@@ -34,13 +41,17 @@ class Predictor(Protocol):
     vocab_size: int
     longest: int | None
     """Tokens that a source or a target may have; None for any number."""
+    refills: bool
+    """Whether sentences may join while others are under way; else all begin together."""
 
-    def start(self, sources: Sequence[Sequence[int]]) -> Prediction:
-        """Read the sources, a row for each, and be ready for the start of each target."""
+    def open(self, width: int) -> Prediction:
+        """Nothing under way yet; a sentence will have at most `width` rows."""
 
 
 class Plain:
     """The model as it is written to be read."""
+
+    refills = False
 
     def __init__(self, model: Transformer) -> None:
         self.model = model.eval()
@@ -49,24 +60,29 @@ class Plain:
         self.vocab_size = config.vocab_size
         self.longest = config.longest
 
-    def start(self, sources: Sequence[Sequence[int]]) -> "PlainPrediction":
-        device = self.model.output_projection.weight.device
-        return PlainPrediction(self.model, self.model.start(padded(sources, self.pad).to(device)))
+    def open(self, width: int) -> "PlainPrediction":
+        return PlainPrediction(self.model)
 
 
 class PlainPrediction:
-    def __init__(self, model: Transformer, state: DecoderState) -> None:
-        self.model = model
-        self.state = state
+    state: DecoderState
 
-    def step(self, tokens: Sequence[int]) -> Tensor:
+    def __init__(self, model: Transformer) -> None:
+        self.model = model
+
+    def join(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
+        device = self.model.output_projection.weight.device
+        self.state = self.model.start(padded(sources, self.model.config.pad_id).to(device))
+
+    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> Next:
         device = self.state.source_visible.device
         logits = self.model.step(torch.tensor(tokens, device=device)[:, None], self.state)[:, -1]
-        return at_least_float32(logits)
+        return examined(at_least_float32(logits), count, never)
 
     def keep(self, rows: Sequence[int]) -> None:
         if list(rows) != list(range(len(self.state.source_visible))):
-            self.state = self.state.reorder(torch.tensor(rows, device=self.state.source_visible.device))
+            device = self.state.source_visible.device
+            self.state = self.state.reorder(torch.tensor(rows, dtype=torch.long, device=device))
 
 
 class Ensemble:
@@ -84,18 +100,24 @@ class Ensemble:
         self.predictors = predictors
         self.bos, self.eos, self.pad, self.vocab_size = first.bos, first.eos, first.pad, first.vocab_size
         self.longest = min((p.longest for p in predictors if p.longest is not None), default=None)
+        self.refills = all(p.refills for p in predictors)
 
-    def start(self, sources: Sequence[Sequence[int]]) -> "EnsemblePrediction":
-        return EnsemblePrediction([predictor.start(sources) for predictor in self.predictors])
+    def open(self, width: int) -> "EnsemblePrediction":
+        return EnsemblePrediction([predictor.open(width) for predictor in self.predictors])
 
 
 class EnsemblePrediction:
     def __init__(self, predictions: Sequence[Prediction]) -> None:
         self.predictions = predictions
 
-    def step(self, tokens: Sequence[int]) -> Tensor:
-        log_ps = torch.stack([prediction.step(tokens).log_softmax(-1) for prediction in self.predictions])
-        return log_ps.logsumexp(0) - math.log(len(self.predictions))
+    def join(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
+        for prediction in self.predictions:
+            prediction.join(sources, limits)
+
+    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> Next:
+        said = [prediction.step(tokens, 0, ()).logits for prediction in self.predictions]
+        log_ps = torch.stack([logits.log_softmax(-1) for logits in said])
+        return examined(log_ps.logsumexp(0) - math.log(len(self.predictions)), count, never)
 
     def keep(self, rows: Sequence[int]) -> None:
         for prediction in self.predictions:

@@ -21,6 +21,7 @@ from glassformer.data import epoch_batches
 from glassformer.data.batch import Batch, make_batch
 from glassformer.errors import GlassformerError
 from glassformer.evaluation import Scores
+from glassformer.machine import peak_memory
 from glassformer.model import Transformer
 from glassformer.model.directory import WEIGHTS, read_weights, write_model
 from glassformer.sealed import building, replace_file
@@ -29,7 +30,7 @@ from glassformer.training import checkpoint as saved
 from glassformer.training.averaging import MovingAverage, mean, wearing
 from glassformer.training.checkpoint import METRICS, Checkpoint, State, newest_checkpoint, save_checkpoint
 from glassformer.training.loss import summed_loss
-from glassformer.training.machine import chosen_dtype, peak_memory, what_bits_depend_on
+from glassformer.training.machine import chosen_dtype, what_bits_depend_on
 from glassformer.training.optimiser import make_optimiser, memory, remember
 from glassformer.training.run import Run
 from glassformer.training.schedule import learning_rate

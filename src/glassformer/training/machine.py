@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from glassformer.machine import cores
+
 MOST_RANKS = 8
 BYTES_A_PARAMETER = 20  # in float32: the weight, its gradient, Adam's two memories, the moving average
 
@@ -21,11 +23,6 @@ def choose_ranks(parameters: int) -> int:
         return 1
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, min(MOST_RANKS, cores(), memory // 2 // (BYTES_A_PARAMETER * parameters)))
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def threads_for(ranks: int) -> int:
@@ -52,13 +49,6 @@ def what_bits_depend_on(ranks: int, device: torch.device) -> dict[str, Any]:
         "ranks": ranks,
         "threads": torch.get_num_threads(),
     }
-
-
-def peak_memory() -> int:
-    """The most bytes that this process has had so far."""
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def keep_memory() -> None:

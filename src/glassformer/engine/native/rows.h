@@ -1,0 +1,167 @@
+/* What happens to one row at a time: norms, activations, softmax, one query's attention, the likeliest tokens. */
+
+#pragma once
+
+#include "vectors.h"
+
+enum activation { RELU, GELU, GELU_TANH, SILU };
+
+typedef struct {
+    const float *weight; /* in whole panels; NULL: there is no such norm */
+    const float *bias;   /* NULL: the root mean square kind, which takes no mean off */
+} norm;
+
+/* Part of a row that may end within it; behind its end stands `fill`. */
+INLINE floats part_of(const float *x, int from, int size, float fill) {
+    return size - from < WIDTH ? load_part(x + from, size - from, fill) : load(x + from);
+}
+
+/* In place or not; behind the end of the row zeros are written, up to a whole vector. */
+static void normalise(const norm *by, float eps, int size, const float *x, float *y) {
+    floats total = {0}, squares = {0};
+    float mean = 0;
+    if (by->bias) {
+        for (int i = 0; i < size; i += WIDTH) total += part_of(x, i, size, 0);
+        mean = sum(total) / size;
+    }
+    for (int i = 0; i < size; i += WIDTH) {
+        floats d = part_of(x, i, size, mean) - mean;
+        squares += d * d;
+    }
+    float factor = 1.0f / sqrtf(sum(squares) / size + eps);
+    for (int i = 0; i < size; i += WIDTH) {
+        floats z = (part_of(x, i, size, mean) - mean) * factor * load(by->weight + i);
+        if (by->bias) z += load(by->bias + i);
+        store(y + i, z);
+    }
+}
+
+/* x += y, and a vector more at most. */
+static void add(int size, float *x, const float *y) {
+    for (int i = 0; i < size; i += WIDTH) store(x + i, load(x + i) + load(y + i));
+}
+
+INLINE floats activated(enum activation kind, floats x) {
+    switch (kind) {
+    case RELU: return larger(x, all(0));
+    case GELU: return 0.5f * x * (1.0f + error_function(x * 0.70710678118655f));
+    case GELU_TANH: { /* tanh u = 1 - 2 / (e^2u + 1) */
+        floats u = 0.79788456080287f * (x + 0.044715f * x * x * x);
+        return x * (1.0f - 1.0f / (exponential(2.0f * u) + 1.0f));
+    }
+    case SILU: return x / (1.0f + exponential(-x));
+    }
+    return x;
+}
+
+/* In place; `size` is a whole number of vectors. What is `gated`, if anything, is multiplied by it. */
+static void activate(enum activation kind, int size, float *x, const float *gated) {
+    for (int i = 0; i < size; i += WIDTH) {
+        floats y = activated(kind, load(x + i));
+        if (gated) y *= load(gated + i);
+        store(x + i, y);
+    }
+}
+
+/* Turn the pairs of columns (i, i + size/2) by the angles of a position, in place. */
+static void turn(int size, float *x, const float *cos, const float *sin) {
+    for (int i = 0, half = size / 2; i < half; i++) {
+        float left = x[i], right = x[i + half];
+        x[i] = left * cos[i] - right * sin[i];
+        x[i + half] = right * cos[i + half] + left * sin[i + half];
+    }
+}
+
+INLINE float dot(int size, const float *a, const float *b) {
+    floats total = {0};
+    int i = 0;
+    for (; i + WIDTH <= size; i += WIDTH) total += load(a + i) * load(b + i);
+    float rest = 0;
+    for (; i < size; i++) rest += a[i] * b[i];
+    return sum(total) + rest;
+}
+
+/* e^(x - the largest) in place, divided by their sum; behind the last there is room for a vector. */
+static void softmax(int count, float *x) {
+    floats best = all(-INFINITY), total = {0};
+    for (int i = count; i % WIDTH; i++) x[i] = -INFINITY;
+    for (int i = 0; i < count; i += WIDTH) best = larger(load(x + i), best);
+    float top = largest(best);
+    for (int i = 0; i < count; i += WIDTH) {
+        floats y = exponential(load(x + i) - top);
+        total += y;
+        store(x + i, y);
+    }
+    float factor = 1.0f / sum(total);
+    for (int i = 0; i < count; i += WIDTH) store(x + i, load(x + i) * factor);
+}
+
+/* The sum of `vectors` vectors that stand `from` floats behind each of `at`, each times its weight. */
+INLINE void weighted(int vectors, int count, const float *weights, const float *const *at, int from, float *out) {
+    floats total[4] = {{0}, {0}, {0}, {0}};
+    for (int j = 0; j < count; j++)
+        _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) total[v] += weights[j] * load(at[j] + from + v * WIDTH);
+    _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) store(out + v * WIDTH, total[v]);
+}
+
+/* softmax(scale q k + bias) v for every head of one query. Keys stand at `at`, each with its value behind it: a key's heads
+   one after another, then the value's. `scores` has `stride` floats for each head, a vector more than `count` at least.
+   `bias` may be NULL: of a head, then `bias_stride` further that of the next. */
+static void attend(int heads, int size, float scale, const float *q, int count, const float *const *at, const float *bias,
+                   int bias_stride, float *scores, int stride, float *context) {
+    int behind = heads * size;
+    for (int j = 0; j < count; j++)
+        for (int h = 0; h < heads; h++) scores[h * stride + j] = scale * dot(size, q + h * size, at[j] + h * size);
+    for (int h = 0; h < heads; h++) {
+        float *own = scores + h * stride, *out = context + h * size;
+        for (int j = 0; bias && j < count; j++) own[j] += bias[(ptrdiff_t)h * bias_stride + j];
+        softmax(count, own);
+        int i = 0, from = behind + h * size;
+        for (; i + 4 * WIDTH <= size; i += 4 * WIDTH) weighted(4, count, own, at, from + i, out + i);
+        for (; i + 2 * WIDTH <= size; i += 2 * WIDTH) weighted(2, count, own, at, from + i, out + i);
+        for (; i + WIDTH <= size; i += WIDTH) weighted(1, count, own, at, from + i, out + i);
+        for (; i < size; i++) {
+            out[i] = 0;
+            for (int j = 0; j < count; j++) out[i] += own[j] * at[j][from + i];
+        }
+    }
+}
+
+/* log of the sum of e^x; not a number if any x is none. */
+static float log_sum(int size, const float *x) {
+    floats best = all(-INFINITY), total = {0};
+    ints wrong = {0};
+    for (int i = 0; i < size; i += WIDTH) {
+        floats part = part_of(x, i, size, -INFINITY);
+        best = larger(part, best);
+        wrong |= part != part;
+    }
+    if (any(wrong)) return NAN;
+    float top = largest(best);
+    if (isinf(top)) return top;
+    for (int i = 0; i < size; i += WIDTH) total += exponential(part_of(x, i, size, -INFINITY) - top);
+    return top + logf(sum(total));
+}
+
+static int among(int32_t one, int count, const int32_t *these) {
+    for (int i = 0; i < count; i++)
+        if (these[i] == one) return 1;
+    return 0;
+}
+
+/* The `count` largest and their places, largest first, none of `never` among them; of equals, the first. */
+static void largest_of(int size, const float *x, int n_never, const int32_t *never, int count, float *values,
+                       int32_t *places) {
+    for (int k = 0; k < count; k++) values[k] = -INFINITY, places[k] = 0;
+    float bar = -INFINITY; /* what the last of them must be beaten by */
+    for (int i = 0; i < size; i += WIDTH) {
+        if (!any(part_of(x, i, size, -INFINITY) > all(bar))) continue;
+        for (int j = i; j < i + WIDTH && j < size; j++) {
+            if (!(x[j] > bar) || among(j, n_never, never)) continue;
+            int k = count - 1;
+            for (; k > 0 && x[j] > values[k - 1]; k--) values[k] = values[k - 1], places[k] = places[k - 1];
+            values[k] = x[j], places[k] = j;
+            bar = values[count - 1];
+        }
+    }
+}

@@ -1,0 +1,340 @@
+/* A whole Transformer: sources are read, and targets grow by one token a call.
+
+   Sentences keep their own lengths: nothing is padded, and one may leave or join while others go on. The hypotheses of a
+   sentence share what they have in common: a step's keys and values stay where they were written, and each hypothesis
+   knows where its own stand. */
+
+#include <stdlib.h>
+
+#include "products.h"
+
+typedef struct {
+    norm self_norm, cross_norm, feed_forward_norm;
+    product qkv, out, cross_q, cross_out, up, down; /* gated: the gate's panels stand before those of `up` */
+} layer;
+
+typedef struct {
+    const float *table;     /* of the embedding */
+    const float *positions; /* added to it; or NULL */
+    const float *bias;      /* of the distances -(length - 1) to length - 1, for each head; or NULL */
+    norm embedding_norm, final_norm;
+    const layer *layers;
+    int32_t n_layers;
+} stack;
+
+typedef struct {
+    int32_t d_model, heads, d_head, d_ff, vocab_size, norm_first, activation, gated;
+    int32_t length; /* positions that the tables below and of the stacks have */
+    float eps, scale, embedding_scale; /* of norms, of attention's scores, of embeddings */
+    const float *cos, *sin; /* of rotary positions; or NULL */
+    stack encoder, decoder;
+    product cross_kv; /* every decoder layer's keys and values of the source, in one matrix */
+    product output;
+} model;
+
+/* One sentence under way. */
+typedef struct {
+    int32_t source, limit, width; /* its tokens; the most that its target may have; the most hypotheses at once */
+    int32_t length, rows;         /* of the target so far; growing hypotheses */
+    int32_t source_room;          /* positions that there is memory for: of the source, */
+    size_t own_room;              /* and of all hypotheses together */
+    float *cross;                 /* keys and values of its source: layer, position, (key, value) */
+    float *own;                   /* of its target: layer, position, slot, (key, value) */
+    uint16_t *slots, *spare;      /* for each hypothesis and position, the slot where it is written */
+} sentence;
+
+/* Sentences that take their steps together. */
+typedef struct {
+    sentence **sentences;
+    int32_t count, rows, kept; /* behind the `count` under way, `kept` whose memory waits for others */
+    size_t room; /* bytes at `work` */
+    char *work;  /* what a call needs between its beginning and its end */
+} batch;
+
+/* From one key to the next: a key, its value, and a little more. Without it the same column of many keys would compete for
+   one place in the cache. */
+static int key_stride(const model *m) { return 2 * m->heads * m->d_head + 16; }
+
+static int whole(int size) { return (size + PANEL - 1) / PANEL * PANEL; }
+
+/* The buffers of a call, one behind the other in `work`. */
+typedef struct {
+    float *x, *y, *h, *wide, *scores;
+    const float **at;
+    float *room;
+    int width, wide_width, scores_stride;
+} buffers;
+
+static int buffers_for(const model *m, batch *b, int rows, int widest, int longest, buffers *all) {
+    int inner = m->heads * m->d_head;
+    all->width = whole(m->d_model > inner ? m->d_model : inner);
+    int wide = whole(3 * inner), hidden = (m->gated ? 2 : 1) * whole(m->d_ff);
+    all->wide_width = wide > hidden ? wide : hidden;
+    if (widest > all->wide_width) all->wide_width = widest;
+    int deepest = all->wide_width > all->width ? all->wide_width : all->width;
+    all->scores_stride = longest + 2 * WIDTH;
+    size_t sizes[] = {
+        sizeof(float) * rows * all->width,      sizeof(float) * rows * all->width,    sizeof(float) * rows * all->width,
+        sizeof(float) * rows * all->wide_width, sizeof(float) * m->heads * all->scores_stride, sizeof(float *) * (longest + 1),
+        sizeof(float) * rows * (deepest + 2),
+    };
+    size_t total = 0, at[7];
+    for (int i = 0; i < 7; i++) at[i] = total, total += (sizes[i] + 127) / 64 * 64;
+    if (total > b->room) {
+        free(b->work);
+        b->work = aligned_alloc(64, total);
+        b->room = b->work ? total : 0;
+        if (!b->work) return 0;
+    }
+    all->x = (float *)(b->work + at[0]), all->y = (float *)(b->work + at[1]), all->h = (float *)(b->work + at[2]);
+    all->wide = (float *)(b->work + at[3]), all->scores = (float *)(b->work + at[4]);
+    all->at = (const float **)(b->work + at[5]), all->room = (float *)(b->work + at[6]);
+    return 1;
+}
+
+static void embed(const model *m, const stack *s, int token, int position, float *x) {
+    const float *row = s->table + (ptrdiff_t)token * m->d_model;
+    const float *place = s->positions ? s->positions + (ptrdiff_t)position * m->d_model : NULL;
+    for (int i = 0; i < m->d_model; i++) x[i] = row[i] * m->embedding_scale + (place ? place[i] : 0);
+    for (int i = m->d_model; i < whole(m->d_model); i++) x[i] = 0;
+    if (s->embedding_norm.weight) normalise(&s->embedding_norm, m->eps, m->d_model, x, x);
+}
+
+/* What goes into a sub-layer: all rows, normalised where the norm comes first. */
+static const float *before(const model *m, const norm *by, int rows, const buffers *w) {
+    if (!m->norm_first) return w->x;
+    for (int i = 0; i < rows; i++)
+        normalise(by, m->eps, m->d_model, w->x + (ptrdiff_t)i * w->width, w->h + (ptrdiff_t)i * w->width);
+    return w->h;
+}
+
+/* What comes out of it: x + y, normalised where the norm comes last. */
+static void after(const model *m, const norm *by, int rows, const buffers *w) {
+    for (int i = 0; i < rows; i++) {
+        float *x = w->x + (ptrdiff_t)i * w->width;
+        add(m->d_model, x, w->y + (ptrdiff_t)i * w->width);
+        if (!m->norm_first) normalise(by, m->eps, m->d_model, x, x);
+    }
+}
+
+static void finish(const model *m, const stack *s, int rows, const buffers *w) {
+    if (s->final_norm.weight)
+        for (int i = 0; i < rows; i++)
+            normalise(&s->final_norm, m->eps, m->d_model, w->x + (ptrdiff_t)i * w->width, w->x + (ptrdiff_t)i * w->width);
+}
+
+static void turn_heads(const model *m, int position, float *x) {
+    if (!m->cos) return;
+    ptrdiff_t row = (ptrdiff_t)position * m->d_head;
+    for (int h = 0; h < m->heads; h++) turn(m->d_head, x + h * m->d_head, m->cos + row, m->sin + row);
+}
+
+/* The bias of a query at `position` on keys from 0 on. */
+static const float *bias_of(const model *m, const stack *s, int position) {
+    return s->bias ? s->bias + m->length - 1 - position : NULL;
+}
+
+static void feed_forward(const model *m, const layer *l, int rows, const buffers *w) {
+    const float *h = before(m, &l->feed_forward_norm, rows, w);
+    multiply(&l->up, rows, h, w->width, w->wide, w->wide_width, w->room);
+    for (int i = 0, hidden = whole(m->d_ff); i < rows; i++) {
+        float *row = w->wide + (ptrdiff_t)i * w->wide_width;
+        activate(m->activation, hidden, row, m->gated ? row + hidden : NULL);
+    }
+    multiply(&l->down, rows, w->wide, w->wide_width, w->y, w->width, w->room);
+    after(m, &l->feed_forward_norm, rows, w);
+}
+
+/* Read n sources, `lengths` tokens each, one behind the other: their vectors are left in w->x. */
+static void encode(const model *m, int n, const int32_t *lengths, const int32_t *ids, int rows, const buffers *w) {
+    const stack *s = &m->encoder;
+    int inner = m->heads * m->d_head;
+    for (int i = 0, row = 0; i < n; row += lengths[i++])
+        for (int j = 0; j < lengths[i]; j++) embed(m, s, ids[row + j], j, w->x + (ptrdiff_t)(row + j) * w->width);
+    for (int number = 0; number < s->n_layers; number++) {
+        const layer *l = s->layers + number;
+        const float *h = before(m, &l->self_norm, rows, w);
+        multiply(&l->qkv, rows, h, w->width, w->wide, w->wide_width, w->room);
+        for (int i = 0, row = 0; i < n; row += lengths[i++]) {
+            for (int j = 0; j < lengths[i]; j++) {
+                float *qkv = w->wide + (ptrdiff_t)(row + j) * w->wide_width;
+                turn_heads(m, j, qkv);
+                turn_heads(m, j, qkv + inner);
+                w->at[j] = qkv + inner;
+            }
+            for (int j = 0; j < lengths[i]; j++)
+                attend(m->heads, m->d_head, m->scale, w->wide + (ptrdiff_t)(row + j) * w->wide_width, lengths[i], w->at,
+                       bias_of(m, s, j), 2 * m->length - 1, w->scores, w->scores_stride,
+                       w->h + (ptrdiff_t)(row + j) * w->width);
+        }
+        multiply(&l->out, rows, w->h, w->width, w->y, w->width, w->room);
+        after(m, &l->self_norm, rows, w);
+        feed_forward(m, l, rows, w);
+    }
+    finish(m, s, rows, w);
+}
+
+static void forget(sentence *s) {
+    if (!s) return;
+    free(s->cross), free(s->own), free(s->slots), free(s->spare), free(s);
+}
+
+/* A sentence with nothing written yet, in the memory of one that is over if that is enough. */
+static sentence *begin(const model *m, sentence *old, int source, int limit, int width) {
+    if (old && (old->source_room < source || old->own_room < (size_t)limit * width)) forget(old), old = NULL;
+    sentence *s = old ? old : calloc(1, sizeof(sentence));
+    if (!s) return NULL;
+    if (!old) {
+        size_t pair = sizeof(float) * key_stride(m) * m->decoder.n_layers;
+        s->source_room = source, s->own_room = (size_t)limit * width;
+        s->cross = malloc(pair * source);
+        s->own = malloc(pair * s->own_room); /* pages that are never written are never there */
+        s->slots = malloc(sizeof(uint16_t) * s->own_room);
+        s->spare = malloc(sizeof(uint16_t) * s->own_room);
+    }
+    s->source = source, s->limit = limit, s->width = width, s->rows = 1, s->length = 0;
+    if (s->cross && s->own && s->slots && s->spare) return s;
+    forget(s);
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------------------------- what is called from Python */
+
+int panel_columns(void) { return PANEL; }
+
+int has_fast_bytes(void) {
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+    return 1;
+#else
+    return 0;
+#endif
+}
+
+batch *batch_new(void) { return calloc(1, sizeof(batch)); }
+
+void batch_free(batch *b) {
+    for (int i = 0; i < b->count + b->kept; i++) forget(b->sentences[i]);
+    free(b->sentences), free(b->work), free(b);
+}
+
+/* Take n sentences in: their tokens one sentence behind the other. Returns 0 if there is no memory for them. */
+int batch_join(const model *m, batch *b, int n, const int32_t *lengths, const int32_t *limits, const int32_t *ids,
+               int width) {
+    int rows = 0, longest = 0;
+    for (int i = 0; i < n; i++) rows += lengths[i], longest = lengths[i] > longest ? lengths[i] : longest;
+    buffers w;
+    sentence **more = realloc(b->sentences, sizeof(sentence *) * (b->count + b->kept + n));
+    if (!more) return 0;
+    b->sentences = more;
+    if (!buffers_for(m, b, rows, m->cross_kv.outputs, longest, &w)) return 0;
+    encode(m, n, lengths, ids, rows, &w);
+    multiply(&m->cross_kv, rows, w.x, w.width, w.wide, w.wide_width, w.room);
+    int inner = m->heads * m->d_head, stride = key_stride(m);
+    for (int i = 0, row = 0; i < n; row += lengths[i++]) {
+        sentence *old = b->kept ? b->sentences[b->count + --b->kept] : NULL;
+        sentence *s = begin(m, old, lengths[i], limits[i], width);
+        if (!s) return 0;
+        /* The one that stood in its place, if any, goes behind. */
+        b->sentences[b->count + b->kept] = b->sentences[b->count];
+        b->sentences[b->count++] = s;
+        b->rows++;
+        for (int j = 0; j < lengths[i]; j++)
+            for (int l = 0; l < m->decoder.n_layers; l++)
+                memcpy(s->cross + ((ptrdiff_t)l * s->source + j) * stride,
+                       w.wide + (ptrdiff_t)(row + j) * w.wide_width + 2 * l * inner, sizeof(float) * 2 * inner);
+    }
+    return 1;
+}
+
+/* Every hypothesis grows by its token, sentence by sentence. Written for each: the logits of what follows; the log of the
+   sum of their exponentials; the log-probabilities of the `count` likeliest tokens that are none of `never`, and those
+   tokens. Returns 0 if there is no memory for it. */
+int batch_step(const model *m, batch *b, const int32_t *tokens, int n_never, const int32_t *never, int count, float *logits,
+               float *sums, float *log_ps, int32_t *likeliest) {
+    const stack *d = &m->decoder;
+    int inner = m->heads * m->d_head, stride = key_stride(m), longest = 0, rows = b->rows;
+    for (int i = 0; i < b->count; i++) {
+        const sentence *s = b->sentences[i];
+        int most = s->source > s->length + 1 ? s->source : s->length + 1;
+        longest = most > longest ? most : longest;
+    }
+    buffers w;
+    if (!buffers_for(m, b, rows, 0, longest, &w)) return 0;
+    for (int i = 0, row = 0; i < b->count; i++) {
+        sentence *s = b->sentences[i];
+        for (int r = 0; r < s->rows; r++, row++) {
+            embed(m, d, tokens[row], s->length, w.x + (ptrdiff_t)row * w.width);
+            s->slots[r * s->limit + s->length] = (uint16_t)r;
+        }
+    }
+    for (int number = 0; number < d->n_layers; number++) {
+        const layer *l = d->layers + number;
+        multiply(&l->qkv, rows, before(m, &l->self_norm, rows, &w), w.width, w.wide, w.wide_width, w.room);
+        for (int i = 0, row = 0; i < b->count; i++) {
+            sentence *s = b->sentences[i];
+            float *own = s->own + (ptrdiff_t)number * s->limit * s->width * stride;
+            for (int r = 0; r < s->rows; r++, row++) {
+                float *qkv = w.wide + (ptrdiff_t)row * w.wide_width;
+                turn_heads(m, s->length, qkv);
+                turn_heads(m, s->length, qkv + inner);
+                memcpy(own + ((ptrdiff_t)s->length * s->width + r) * stride, qkv + inner, sizeof(float) * 2 * inner);
+                const uint16_t *slots = s->slots + r * s->limit;
+                for (int j = 0; j <= s->length; j++) w.at[j] = own + ((ptrdiff_t)j * s->width + slots[j]) * stride;
+                attend(m->heads, m->d_head, m->scale, qkv, s->length + 1, w.at, bias_of(m, d, s->length), 2 * m->length - 1,
+                       w.scores, w.scores_stride, w.h + (ptrdiff_t)row * w.width);
+            }
+        }
+        multiply(&l->out, rows, w.h, w.width, w.y, w.width, w.room);
+        after(m, &l->self_norm, rows, &w);
+
+        multiply(&l->cross_q, rows, before(m, &l->cross_norm, rows, &w), w.width, w.wide, w.wide_width, w.room);
+        for (int i = 0, row = 0; i < b->count; i++) {
+            sentence *s = b->sentences[i];
+            for (int j = 0; j < s->source; j++) w.at[j] = s->cross + ((ptrdiff_t)number * s->source + j) * stride;
+            for (int r = 0; r < s->rows; r++, row++)
+                attend(m->heads, m->d_head, m->scale, w.wide + (ptrdiff_t)row * w.wide_width, s->source, w.at, NULL, 0, w.scores,
+                       w.scores_stride, w.h + (ptrdiff_t)row * w.width);
+        }
+        multiply(&l->cross_out, rows, w.h, w.width, w.y, w.width, w.room);
+        after(m, &l->cross_norm, rows, &w);
+
+        feed_forward(m, l, rows, &w);
+    }
+    finish(m, d, rows, &w);
+    for (int i = 0; i < b->count; i++) b->sentences[i]->length++;
+    multiply(&m->output, rows, w.x, w.width, logits, m->output.outputs, w.room);
+    for (int i = 0; i < rows; i++, log_ps += count, likeliest += count) {
+        const float *row = logits + (ptrdiff_t)i * m->output.outputs;
+        sums[i] = log_sum(m->vocab_size, row);
+        if (count) largest_of(m->vocab_size, row, n_never, never, count, log_ps, likeliest);
+        for (int k = 0; k < count; k++) {
+            float log_p = log_ps[k] - sums[i];
+            log_ps[k] = log_p > 0 ? 0 : log_p; /* rounding may lift a certainty above 0 */
+        }
+    }
+    return 1;
+}
+
+/* Go on with these rows, of all sentences, in this order; those of a sentence stay together. A sentence without any is
+   over. */
+void batch_keep(batch *b, int count, const int32_t *rows) {
+    int count_before = b->count, going_on = 0, before = 0, next = 0;
+    for (int i = 0; i < count_before; i++) {
+        sentence *s = b->sentences[i];
+        int had = s->rows, first = next;
+        while (next < count && rows[next] < before + had) {
+            memcpy(s->spare + (next - first) * s->limit, s->slots + (rows[next] - before) * s->limit,
+                   sizeof(uint16_t) * s->length);
+            next++;
+        }
+        s->rows = next - first;
+        before += had;
+        uint16_t *slots = s->slots;
+        s->slots = s->spare, s->spare = slots;
+        if (s->rows) { /* who goes on changes places with the first that is over */
+            b->sentences[i] = b->sentences[going_on];
+            b->sentences[going_on++] = s;
+        }
+    }
+    b->count = going_on, b->kept += count_before - going_on, b->rows = count;
+}

@@ -1,0 +1,116 @@
+/* As many floats as one register holds, and the few functions of them that a Transformer needs.
+
+   Written with the vector types of gcc and clang, so that one text serves every processor. Sums run in an order that
+   depends on the length alone: the same row gives the same bits, whatever stands beside it. */
+
+#pragma once
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* WIDTH floats fill a register. A product holds ROWS x PANEL_VECTORS of them as sums under way: as many as there are
+   registers, with some left for what is multiplied. */
+#if defined(__AVX512F__)
+#define WIDTH 16
+#define PANEL_VECTORS 2
+#define ROWS 14
+#elif defined(__AVX2__)
+#define WIDTH 8
+#define PANEL_VECTORS 2
+#define ROWS 6
+#elif defined(__aarch64__)
+#define WIDTH 4
+#define PANEL_VECTORS 4
+#define ROWS 6
+#else
+#define WIDTH 4
+#define PANEL_VECTORS 2
+#define ROWS 4
+#endif
+#define PANEL (WIDTH * PANEL_VECTORS)
+
+/* Rows begin where they must, so nothing is said of alignment. */
+typedef float floats __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
+typedef int32_t ints __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
+
+INLINE floats load(const float *from) { return *(const floats *)from; }
+INLINE void store(float *to, floats x) { *(floats *)to = x; }
+INLINE floats all(float x) { return x - (floats){0}; }
+
+/* Where `mask` is set a, elsewhere b. */
+INLINE floats choose(ints mask, floats a, floats b) { return (floats)(((ints)a & mask) | ((ints)b & ~mask)); }
+INLINE floats larger(floats a, floats b) { return choose(a > b, a, b); }
+INLINE floats smaller(floats a, floats b) { return choose(a < b, a, b); }
+
+/* By halves: one after another would wait for each sum before the next. */
+INLINE float sum(floats x) {
+    float part[WIDTH];
+    memcpy(part, &x, sizeof x);
+    for (int half = WIDTH / 2; half; half /= 2)
+        for (int i = 0; i < half; i++) part[i] += part[i + half];
+    return part[0];
+}
+
+INLINE float largest(floats x) {
+    float part[WIDTH];
+    memcpy(part, &x, sizeof x);
+    for (int half = WIDTH / 2; half; half /= 2)
+        for (int i = 0; i < half; i++) part[i] = part[i] > part[i + half] ? part[i] : part[i + half];
+    return part[0];
+}
+
+INLINE int any(ints mask) {
+#if defined(__AVX512F__)
+    return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
+#else
+    int32_t found = 0;
+    for (int i = 0; i < WIDTH; i++) found |= mask[i];
+    return found != 0;
+#endif
+}
+
+/* The last few floats of a row, and `fill` behind them. */
+INLINE floats load_part(const float *from, int count, float fill) {
+    floats x = all(fill);
+    for (int i = 0; i < count; i++) x[i] = from[i];
+    return x;
+}
+
+/* e^x to about one unit in the last place; below -87 it is as good as nothing. */
+INLINE floats exponential(floats x) {
+    x = larger(smaller(x, all(88.0f)), all(-87.3f));
+    floats magic = all(12582912.0f); /* 1.5 * 2^23: adding it rounds to a whole number */
+    floats whole = x * 1.44269504088896f + magic;
+    ints power = (ints)whole - (ints)magic;
+    whole -= magic;
+    floats rest = x - whole * 0.693359375f + whole * 2.12194440e-4f; /* ln 2 in two parts */
+    floats y = rest * 1.9875691500e-4f + 1.3981999507e-3f;
+    y = y * rest + 8.3334519073e-3f;
+    y = y * rest + 4.1665795894e-2f;
+    y = y * rest + 1.6666665459e-1f;
+    y = y * rest + 5.0000001201e-1f;
+    y = y * rest * rest + rest + 1.0f;
+    return (floats)((ints)y + (power << 23));
+}
+
+/* The error function to 1.5e-7 (Abramowitz and Stegun 7.1.26). */
+INLINE floats error_function(floats x) {
+    ints negative = x < 0;
+    floats size = choose(negative, -x, x);
+    floats t = 1.0f / (1.0f + 0.3275911f * size);
+    floats y = t * 1.061405429f - 1.453152027f;
+    y = y * t + 1.421413741f;
+    y = y * t - 0.284496736f;
+    y = (y * t + 0.254829592f) * t;
+    y = 1.0f - y * exponential(-size * size);
+    return choose(negative, -y, y);
+}

@@ -1,0 +1,211 @@
+"""A model's weights as the fast path reads them: in panels, in the precision asked for, with pointers to them.
+
+The structures mirror native/transformer.c, field by field.
+"""
+
+from ctypes import POINTER, Structure, byref, c_float, c_int32, c_void_p
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.engine.options import PRECISIONS, Precision
+from glassformer.model import Transformer
+from glassformer.model.decoder import Decoder
+from glassformer.model.encoder import Encoder
+from glassformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, Norm
+from glassformer.model.positions import turns
+
+ACTIVATIONS = ("relu", "gelu", "gelu-tanh", "silu")
+FIRST_POSITIONS = 1024
+"""Rows of the tables of positions that are made at first; longer ones when a sentence needs them."""
+
+
+class CNorm(Structure):
+    _fields_ = (("weight", c_void_p), ("bias", c_void_p))
+
+
+class CProduct(Structure):
+    _fields_ = (
+        *((name, c_int32) for name in ("precision", "inputs", "outputs")),
+        *((name, c_void_p) for name in ("weight", "bias", "scale", "sums")),
+    )
+
+
+class CLayer(Structure):
+    _fields_ = (
+        *((name, CNorm) for name in ("self_norm", "cross_norm", "feed_forward_norm")),
+        *((name, CProduct) for name in ("qkv", "out", "cross_q", "cross_out", "up", "down")),
+    )
+
+
+class CStack(Structure):
+    _fields_ = (
+        *((name, c_void_p) for name in ("table", "positions", "bias")),
+        *((name, CNorm) for name in ("embedding_norm", "final_norm")),
+        ("layers", POINTER(CLayer)),
+        ("n_layers", c_int32),
+    )
+
+
+class CModel(Structure):
+    _fields_ = (
+        *(
+            (name, c_int32)
+            for name in (
+                *("d_model", "heads", "d_head", "d_ff", "vocab_size", "norm_first", "activation", "gated"),
+                "length",
+            )
+        ),
+        *((name, c_float) for name in ("eps", "scale", "embedding_scale")),
+        *((name, c_void_p) for name in ("cos", "sin")),
+        *((name, CStack) for name in ("encoder", "decoder")),
+        *((name, CProduct) for name in ("cross_kv", "output")),
+    )
+
+
+class Weights:
+    """One model, packed. Many batches may read it at once."""
+
+    @torch.no_grad()
+    def __init__(self, model: Transformer, precision: Precision, panel: int) -> None:
+        self.model = model
+        self.precision = precision
+        self.panel = panel
+        self._held: list[Any] = []  # what is pointed to must live as long as this
+        self._by_length: dict[int, CModel] = {}
+        config = model.config
+        decoder_layers = cast("list[DecoderLayer]", list(model.decoder.layers))
+        sources = [(layer.cross_attention.k_proj, layer.cross_attention.v_proj) for layer in decoder_layers]
+        self._packed = CModel(
+            d_model=config.d_model,
+            heads=config.n_heads,
+            d_head=config.d_head,
+            d_ff=config.d_ff,
+            vocab_size=config.vocab_size,
+            norm_first=config.norm_first,
+            activation=ACTIVATIONS.index(config.activation),
+            gated=config.gated,
+            eps=config.norm_eps,
+            scale=decoder_layers[0].self_attention.scale,
+            embedding_scale=model.encoder.embedding.scale,
+            encoder=self._stack(model.encoder),
+            decoder=self._stack(model.decoder),
+            cross_kv=self._product(*(linear for pair in sources for linear in pair)),
+            output=self._product(model.output_projection),
+        )
+
+    def for_length(self, length: int) -> Any:
+        """A pointer to the model, with tables for at least so many positions."""
+        longest = self.model.config.longest
+        rows = max(FIRST_POSITIONS, 1 << (length - 1).bit_length())
+        rows = rows if longest is None else min(rows, longest)
+        if rows not in self._by_length:
+            self._by_length[rows] = self._with_tables(rows)
+        return byref(self._by_length[rows])
+
+    @torch.no_grad()
+    def _with_tables(self, rows: int) -> CModel:
+        """The same model, knowing positions from 0 to rows - 1. What the tables hold is the plain model's word."""
+        config = self.model.config
+        found = CModel.from_buffer_copy(self._packed)
+        found.length = rows
+        like = self.model.encoder.embedding.weight
+        if config.positions == "rotary":
+            cos, sin = turns(0, rows, config.d_head, config.rotary_base, like)
+            found.cos, found.sin = self._hold(cos), self._hold(sin)
+        for side, stack in ((found.encoder, self.model.encoder), (found.decoder, self.model.decoder)):
+            if stack.position is not None:
+                side.positions = self._hold(stack.position(0, rows, like))
+            if stack.relative_bias is not None:  # of the middle one of 2 rows - 1 keys: all distances there are
+                side.bias = self._hold(stack.relative_bias(rows - 1, 1, 2 * rows - 1)[:, 0])
+        return found
+
+    def _stack(self, stack: Encoder | Decoder) -> CStack:
+        layers = (CLayer * len(stack.layers))(*(self._layer(layer) for layer in stack.layers))
+        self._held.append(layers)
+        return CStack(
+            table=self._hold(stack.embedding.weight),
+            embedding_norm=self._norm(stack.embedding_norm),
+            final_norm=self._norm(stack.final_norm),
+            layers=layers,
+            n_layers=len(layers),
+        )
+
+    def _layer(self, layer: EncoderLayer | DecoderLayer) -> CLayer:
+        own = layer.self_attention
+        found = CLayer(
+            self_norm=self._norm(layer.self_attention_norm),
+            feed_forward_norm=self._norm(layer.feed_forward_norm),
+            qkv=self._product(own.q_proj, own.k_proj, own.v_proj),
+            out=self._product(own.out_proj),
+            up=self._hidden(layer.feed_forward),
+            down=self._product(layer.feed_forward.down_proj),
+        )
+        if isinstance(layer, DecoderLayer):
+            found.cross_norm = self._norm(layer.cross_attention_norm)
+            found.cross_q = self._product(layer.cross_attention.q_proj)
+            found.cross_out = self._product(layer.cross_attention.out_proj)
+        return found
+
+    def _hidden(self, feed_forward: FeedForward) -> CProduct:
+        """The gate first, in panels of its own."""
+        up, gate = feed_forward.up_proj, feed_forward.gate_proj
+        if gate is None:
+            return self._product(up)
+        missing = -up.out_features % self.panel
+        return self._product(gate, *([_nothing(up.in_features, missing)] if missing else []), up)
+
+    def _norm(self, norm: Norm | None) -> CNorm:
+        if norm is None:
+            return CNorm(None, None)
+        parts = (norm.weight, norm.bias)
+        return CNorm(*(None if part is None else self._hold(_filled(part.detach(), self.panel)) for part in parts))
+
+    def _product(self, *linears: nn.Linear) -> CProduct:
+        """Matrices that are multiplied with the same rows, as one."""
+        weight = torch.cat([linear.weight.detach().float().cpu() for linear in linears])
+        bias = torch.cat([_bias(linear) for linear in linears])
+        weight, bias = _filled(weight, self.panel), _filled(bias, self.panel)
+        found = CProduct(
+            precision=PRECISIONS.index(self.precision),
+            inputs=weight.shape[1],
+            outputs=weight.shape[0],
+            bias=self._hold(bias),
+        )
+        if self.precision == "int8":
+            scale = weight.abs().amax(1) / 127
+            steps = (weight / scale.clamp(min=torch.finfo(torch.float32).tiny)[:, None]).round()
+            found.scale = self._hold(scale)
+            found.sums = self._hold((128 * steps.sum(1)).to(torch.int32))
+            steps = nn.functional.pad(steps, (0, -steps.shape[1] % 4)).to(torch.int8)
+            found.weight = self._hold(steps.view(-1, self.panel, steps.shape[1] // 4, 4).transpose(1, 2))
+        else:
+            panels = weight.view(-1, self.panel, weight.shape[1]).transpose(1, 2)
+            found.weight = self._hold(panels.half() if self.precision == "float16" else panels)
+        return found
+
+    def _hold(self, tensor: Tensor) -> int:
+        """The address of these numbers, which stay there."""
+        tensor = tensor.detach().cpu()
+        tensor = (tensor.float() if tensor.dtype in (torch.float64, torch.bfloat16) else tensor).contiguous()
+        self._held.append(tensor)
+        return tensor.data_ptr()
+
+
+def _filled(x: Tensor, panel: int) -> Tensor:
+    """Rows of zeros behind it, up to a whole panel."""
+    return torch.cat([x, x.new_zeros(-len(x) % panel, *x.shape[1:])])
+
+
+def _bias(linear: nn.Linear) -> Tensor:
+    if linear.bias is None:
+        return torch.zeros(linear.out_features)
+    return linear.bias.detach().float().cpu()
+
+
+def _nothing(inputs: int, outputs: int) -> nn.Linear:
+    linear = nn.Linear(inputs, outputs)
+    nn.init.zeros_(linear.weight)
+    nn.init.zeros_(linear.bias)
+    return linear

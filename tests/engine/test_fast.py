@@ -1,0 +1,154 @@
+"""The fast path says what the plain model says, on random real models; and its bits never depend on neighbours."""
+
+import random
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as tries
+from hypothesis import strategies as st
+
+from glassformer.decoding import Beam, Ensemble, Load, Plain, Request, Sample, search
+from glassformer.engine import library as compiling
+from glassformer.engine.fast import Fast
+from glassformer.engine.library import library
+from glassformer.engine.rounded import rounded
+from glassformer.errors import InputError
+from glassformer.model import ModelConfig
+from tests.decoding.test_models import lively, texts_of
+from tests.models import configs, seeds
+
+pytestmark = pytest.mark.skipif(library() is None, reason="there is no C compiler on this machine")
+short = {"longest": 0.5, "extra": 4}
+precisions = st.sampled_from(["float32", "float16", "int8"])
+
+
+def fast(model, precision="float32"):
+    return Fast(model, library(), precision)
+
+
+def walked(predictor, texts, seed):
+    """The logits of random steps in which hypotheses are repeated, dropped and reordered, and sentences leave."""
+    chance, prediction = random.Random(seed), predictor.open(3)
+    prediction.join(texts, [9] * len(texts))
+    sizes, told = [1] * len(texts), []
+    for step in range(6):
+        tokens = [predictor.bos if step == 0 else chance.randrange(predictor.vocab_size) for _ in range(sum(sizes))]
+        tokens = [token if step == 0 or token != predictor.pad else predictor.eos for token in tokens]
+        told.append(prediction.step(tokens, 0, ()).logits.clone())
+        rows, kept, first = [], [], 0
+        for size in sizes:
+            count = chance.randrange(step < 2, 4)  # at first everybody goes on
+            own = [first + chance.randrange(size) for _ in range(count)]
+            rows, kept, first = rows + own, kept + [len(own)] * bool(own), first + size
+        if not rows:
+            break
+        prediction.keep(rows)
+        sizes = kept
+    return told
+
+
+@tries(max_examples=300)
+@given(configs(), seeds)
+@torch.no_grad()
+def test_it_says_what_the_plain_model_says(config, seed):
+    exact, texts = lively(config, seed).double(), texts_of(config, seed)
+    truth = torch.cat(walked(Plain(exact), texts, seed))
+    model = exact.float()  # in place
+    ours, plain = (torch.cat(walked(predictor, texts, seed)) for predictor in (fast(model), Plain(model)))
+    assert (ours - truth).abs().max() <= 1e-4 + 10 * (plain - truth).abs().max()  # some models magnify any rounding
+
+
+# Wide enough that a norm leaves more than signs: else every number is a tie.
+wide = configs(d_model=12, n_heads=3, d_head=4)
+
+
+@tries(max_examples=200)
+@given(wide, seeds, st.sampled_from(["float16", "int8"]))
+@torch.no_grad()
+def test_its_precisions_are_the_readable_ones(config, seed, precision):
+    model, texts = lively(config, seed).float(), texts_of(config, seed)
+    predictors = (fast(model, precision), Plain(rounded(model, precision)), Plain(model))
+    ours, theirs, unrounded = (torch.cat(walked(predictor, texts, seed)) for predictor in predictors)
+    # A number that falls between two steps may go either way; so it need not be equal, but much nearer than float32 is.
+    assert (ours - theirs).abs().mean() <= 1e-4 + 0.5 * (theirs - unrounded).abs().mean()
+
+
+@tries(max_examples=200)
+@given(wide, seeds, st.sampled_from([Beam(size=3, n_best=2, **short), Beam(size=1, **short)]))
+def test_it_finds_what_the_plain_model_finds(config, seed, how):
+    model = lively(config, seed).float()
+    requests = [Request(text) for text in texts_of(config, seed)]
+    ours, plain = search(fast(model), requests, how), search(Plain(model), requests, how)
+    for one, other in zip(ours, plain, strict=True):
+        if one[0].tokens != other[0].tokens:  # a tie, broken by rounding
+            assert one[0].score == pytest.approx(other[0].score, abs=1e-3)
+
+
+@tries(max_examples=200)
+@given(configs(), seeds, precisions, st.randoms(), st.sampled_from([Beam(size=3, **short), Beam.greedy(), Sample()]))
+def test_not_one_bit_depends_on_neighbours(config, seed, precision, chance, how):
+    model = lively(config, seed).float()
+    texts = [text for more in range(3) for text in texts_of(config, seed + more)]
+    alone = [search(fast(model, precision), [Request(text)], how)[0] for text in texts]
+    order = list(range(len(texts)))
+    chance.shuffle(order)
+    predictor = fast(model, precision)
+    for load in (Load(sentences=2), Load(sentences=7, workers=2), Load(positions=60), Load(workers=3)):
+        together = search(predictor, [Request(texts[i]) for i in order], how, load)
+        assert [together[order.index(i)] for i in range(len(texts))] == alone  # tokens and probabilities, to the bit
+
+
+@tries(max_examples=30)
+@given(configs(), seeds)
+def test_models_answer_together(config, seed):
+    model = lively(config, seed).float()
+    requests = [Request(text) for text in texts_of(config, seed)]
+    alone = search(fast(model), requests, Beam(size=2, **short))
+    twice = search(Ensemble([fast(model), fast(model)]), requests, Beam(size=2, **short), Load(workers=2))
+    for one, other in zip(alone, twice, strict=True):
+        assert one[0].score == pytest.approx(other[0].score, abs=1e-4)
+
+
+def small(**options):
+    return ModelConfig(vocab_size=40, d_model=24, n_heads=2, d_ff=20, encoder_layers=1, decoder_layers=1, **options)
+
+
+def test_a_target_may_be_longer_than_the_first_tables():
+    model = lively(small(positions="relative"), 0)
+    with torch.no_grad():
+        model.output_projection.weight[model.config.eos_id] *= 0
+    how = Beam(size=1, longest=0, extra=1500, length_penalty=0)
+    requests = [Request([5, 6, 2]), Request([7, 2])]
+    ours, plain = search(fast(model), requests, how), search(Plain(model), requests, how)
+    assert max(len(own[0].tokens) for own in ours) > 1100
+    assert [own[0].tokens[:50] for own in ours] == [own[0].tokens[:50] for own in plain]
+
+
+def test_damaged_weights_are_found():
+    model = lively(small(), 0)
+    with torch.no_grad():
+        model.output_projection.weight[7] = torch.nan
+    for precision in ("float32", "float16", "int8"):
+        with pytest.raises(InputError, match="not numbers"):
+            search(fast(model, precision), [Request([5, 2])], Beam())
+
+
+def test_tokens_of_another_model_are_refused():
+    with pytest.raises(InputError, match="from 0 to 39; these go from 2 to 40"):
+        search(fast(lively(small(), 0)), [Request([40, 2])], Beam())
+
+
+def test_without_a_compiler_there_is_no_library(monkeypatch):
+    monkeypatch.setenv(compiling.OFF, "")
+    assert compiling.library.__wrapped__() is None
+    monkeypatch.setenv(compiling.OFF, "false")  # a command that is there, and compiles nothing
+    monkeypatch.setattr(compiling, "_cache", lambda: compiling._of_this_process())
+    assert compiling.library.__wrapped__() is None
+
+
+def test_a_cache_that_others_may_write_to_is_not_used(monkeypatch, tmp_path):
+    (tmp_path / "glassformer").mkdir(mode=0o777)
+    (tmp_path / "glassformer").chmod(0o777)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert compiling._cache() == compiling._of_this_process()
