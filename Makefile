@@ -44,6 +44,7 @@ bench: setup    ## run the benchmarks (minutes; use a quiet machine)
 	$(BIN)/python benchmarks/silent_tap.py
 	$(BIN)/python benchmarks/store_memory.py
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/decode.py
 
 lock:           ## choose new versions of everything but torch (see CONTRIBUTING.md)
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock

@@ -10,6 +10,11 @@ def cores() -> int:
 
 def peak_memory() -> int:
     """The most bytes that this process has had so far."""
+    try:
+        with open("/proc/self/status") as lines:  # unlike getrusage's, not what the process that started it had
+            return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        pass
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -6,6 +6,7 @@ import sys
 import typer
 
 from glassformer import __version__
+from glassformer.cli.bench import bench
 from glassformer.cli.demo import demo
 from glassformer.cli.describe import describe
 from glassformer.cli.doctor import doctor
@@ -14,6 +15,7 @@ from glassformer.cli.score import score
 from glassformer.cli.street import street
 from glassformer.cli.train import train
 from glassformer.cli.translate import translate
+from glassformer.cli.verify import verify
 from glassformer.errors import GlassformerError
 
 app = typer.Typer(
@@ -23,6 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # what a user can cause is one sentence; the rest is a bug, shown plainly
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(bench)
 app.command()(demo)
 app.command()(describe)
 app.command()(doctor)
@@ -31,6 +34,7 @@ app.command()(score)
 app.command()(street)
 app.command()(train)
 app.command()(translate)
+app.command()(verify)
 
 
 def _version(wanted: bool) -> None:

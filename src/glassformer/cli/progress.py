@@ -18,10 +18,12 @@ class Counter:
     """A line that counts what is done, and how fast; it leaves no trace.
 
     With `beside_output`, only where the output goes elsewhere: on one screen, the output itself shows how far it is.
+    With `total`, how many there will be.
     """
 
-    def __init__(self, what: str, beside_output: bool = False) -> None:
+    def __init__(self, what: str, beside_output: bool = False, total: int | None = None) -> None:
         self.what = what
+        self.total = total
         self.done = 0
         self._progress: Progress | None = None
         self._seen = sys.stderr.isatty() and not (beside_output and sys.stdout.isatty())
@@ -47,7 +49,8 @@ class Counter:
         self.done += count
         if self._progress is not None:
             rate = self.done / max(time.monotonic() - self._began, 1e-3)
-            self._progress.update(self._task, description=f"{self.what} {self.done:,}, {rate:,.0f} a second,")
+            how_far = f"of {self.total:,}," if self.total else f", {rate:,.0f} a second,"
+            self._progress.update(self._task, description=f"{self.what} {self.done:,} {how_far}".replace(" ,", ","))
 
     def say(self, sentence: str) -> None:
         """Something worth keeping, above the line that counts."""

@@ -1,10 +1,12 @@
 """CTranslate2 as an engine (the extra `ct2`): a model is written once as its files, proved equal and kept beside it."""
 
 import hashlib
+import os
 import random
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from glassformer.decoding import Beam, Hypothesis, Plain, Request, Search, score
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.rules import rules_for
 from glassformer.engine.options import EngineOptions
-from glassformer.errors import DirectoryError, InputError
+from glassformer.errors import InputError
 from glassformer.interop.ctranslate2 import open_ctranslate2, write_ctranslate2
 from glassformer.machine import cores
 from glassformer.model import Transformer
@@ -34,14 +36,9 @@ class CTranslate2:
         self.config = model.config
         self.longest = model.config.longest
         self.sentences = options.sentences or 64
-        files = _files(model, directory)
-        self._kept = files  # a temporary directory lives as long as this
-        self.translator: Any = open_ctranslate2(
-            files if isinstance(files, Path) else files.name,
-            compute_type=options.precision,
-            inter_threads=options.workers or cores(),
-            intra_threads=1,
-        )
+        threads = {"inter_threads": options.workers or cores(), "intra_threads": 1}
+        with _files(model, directory) as files:  # it reads them at once, and does not need them again
+            self.translator: Any = open_ctranslate2(files, compute_type=options.precision, **threads)
 
     def search(self, requests: Sequence[Request], how: Search) -> list[list[Hypothesis]]:
         """For each request its hypotheses, best first."""
@@ -92,22 +89,28 @@ class CTranslate2:
         return Hypothesis([*map(int, tokens), self.config.eos_id], list(log_ps), total)
 
 
-def _files(model: Transformer, directory: Path | None) -> Path | tempfile.TemporaryDirectory[str]:
+@contextmanager
+def _files(model: Transformer, directory: Path | None) -> Iterator[Path]:
     """The model as its files: those beside the model, written now if there are none of these weights."""
-    if directory is not None:
-        target = directory / f"ctranslate2-{_digest(model)}"
-        if target.is_dir():
-            verify(target)
-            return target
-        try:
-            with building(target) as aside:
-                _write(model, aside)
-            return target
-        except DirectoryError:
-            pass  # a place where nothing may be written: it is made again next time
-    kept = tempfile.TemporaryDirectory(prefix="glassformer-ctranslate2-")
-    _write(model, Path(kept.name))
-    return kept
+    if directory is not None and (kept := _kept(model, directory)) is not None:
+        yield kept
+        return
+    with tempfile.TemporaryDirectory(prefix="glassformer-ctranslate2-") as passing:
+        _write(model, Path(passing))
+        yield Path(passing)
+
+
+def _kept(model: Transformer, directory: Path) -> Path | None:
+    """None where nothing may be written: then they are made again next time."""
+    target = directory / f"ctranslate2-{_digest(model)}"
+    if target.is_dir():
+        verify(target)
+        return target
+    if not os.access(directory, os.W_OK):
+        return None
+    with building(target) as aside:
+        _write(model, aside)
+    return target
 
 
 def _write(model: Transformer, directory: Path) -> None:

@@ -155,12 +155,7 @@ static float quantise(int size, const float *x, uint8_t *steps) {
 }
 
 typedef float four_floats __attribute__((vector_size(16), aligned(4), may_alias));
-#if defined(__clang__)
-#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
 typedef int32_t four_ints __attribute__((vector_size(16)));
-#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (four_ints){__VA_ARGS__})
-#endif
 
 /* Numbers that are read together stand together: the first of all rows, the second of all rows, ... */
 static void interleave(int rows, int size, const float *x, ptrdiff_t x_stride, float *out) {
@@ -172,11 +167,11 @@ static void interleave(int rows, int size, const float *x, ptrdiff_t x_stride, f
         for (; k + 4 <= size; k += 4, from += 4, to += 4 * rows) {
             four_floats a = *(const four_floats *)from, b = *(const four_floats *)(from + x_stride);
             four_floats c = *(const four_floats *)(from + 2 * x_stride), d = *(const four_floats *)(from + 3 * x_stride);
-            four_floats ab = SHUFFLE(a, b, 0, 4, 1, 5), cd = SHUFFLE(c, d, 0, 4, 1, 5);
-            *(four_floats *)to = SHUFFLE(ab, cd, 0, 1, 4, 5), *(four_floats *)(to + rows) = SHUFFLE(ab, cd, 2, 3, 6, 7);
-            ab = SHUFFLE(a, b, 2, 6, 3, 7), cd = SHUFFLE(c, d, 2, 6, 3, 7);
-            *(four_floats *)(to + 2 * rows) = SHUFFLE(ab, cd, 0, 1, 4, 5);
-            *(four_floats *)(to + 3 * rows) = SHUFFLE(ab, cd, 2, 3, 6, 7);
+            four_floats ab = SHUFFLE(four_ints, a, b, 0, 4, 1, 5), cd = SHUFFLE(four_ints, c, d, 0, 4, 1, 5);
+            *(four_floats *)to = SHUFFLE(four_ints, ab, cd, 0, 1, 4, 5), *(four_floats *)(to + rows) = SHUFFLE(four_ints, ab, cd, 2, 3, 6, 7);
+            ab = SHUFFLE(four_ints, a, b, 2, 6, 3, 7), cd = SHUFFLE(four_ints, c, d, 2, 6, 3, 7);
+            *(four_floats *)(to + 2 * rows) = SHUFFLE(four_ints, ab, cd, 0, 1, 4, 5);
+            *(four_floats *)(to + 3 * rows) = SHUFFLE(four_ints, ab, cd, 2, 3, 6, 7);
         }
         for (; k < size; k++, from++, to += rows)
             for (int j = 0; j < 4; j++) to[j] = from[j * x_stride];

@@ -72,19 +72,9 @@ static void turn(int size, float *x, const float *cos, const float *sin) {
     }
 }
 
-INLINE float dot(int size, const float *a, const float *b) {
-    floats total = {0};
-    int i = 0;
-    for (; i + WIDTH <= size; i += WIDTH) total += load(a + i) * load(b + i);
-    float rest = 0;
-    for (; i < size; i++) rest += a[i] * b[i];
-    return sum(total) + rest;
-}
-
-/* e^(x - the largest) in place, divided by their sum; behind the last there is room for a vector. */
+/* e^(x - the largest) in place, divided by their sum; behind the last stands -inf, up to a whole vector. */
 static void softmax(int count, float *x) {
     floats best = all(-INFINITY), total = {0};
-    for (int i = count; i % WIDTH; i++) x[i] = -INFINITY;
     for (int i = 0; i < count; i += WIDTH) best = larger(load(x + i), best);
     float top = largest(best);
     for (int i = 0; i < count; i += WIDTH) {
@@ -104,17 +94,33 @@ INLINE void weighted(int vectors, int count, const float *weights, const float *
     _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) store(out + v * WIDTH, total[v]);
 }
 
+/* q k of all keys, times the scale, and -inf behind them up to a whole vector; keys stand `from` floats behind `at`. */
+INLINE void compare(int size, float scale, const float *q, int count, const float *const *at, int from, float *scores) {
+    for (int first = 0; first < count; first += WIDTH) {
+        floats total[WIDTH];
+        for (int j = 0; j < WIDTH; j++) {
+            total[j] = all(0);
+            if (first + j >= count) continue;
+            const float *k = at[first + j] + from;
+            int i = 0;
+            for (; i + WIDTH <= size; i += WIDTH) total[j] += load(q + i) * load(k + i);
+            if (i < size) total[j] += load_part(q + i, size - i, 0) * load_part(k + i, size - i, 0);
+        }
+        store(scores + first, filled(sums(total) * scale, count - first, -INFINITY));
+    }
+}
+
 /* softmax(scale q k + bias) v for every head of one query. Keys stand at `at`, each with its value behind it: a key's heads
-   one after another, then the value's. `scores` has `stride` floats for each head, a vector more than `count` at least.
-   `bias` may be NULL: of a head, then `bias_stride` further that of the next. */
+   one after another, then the value's. `bias` may be NULL: of a head, then `bias_stride` further that of the next. `own`
+   has room for `count` and a vector more. */
 static void attend(int heads, int size, float scale, const float *q, int count, const float *const *at, const float *bias,
-                   int bias_stride, float *scores, int stride, float *context) {
+                   int bias_stride, float *own, float *context) {
     int behind = heads * size;
-    for (int j = 0; j < count; j++)
-        for (int h = 0; h < heads; h++) scores[h * stride + j] = scale * dot(size, q + h * size, at[j] + h * size);
     for (int h = 0; h < heads; h++) {
-        float *own = scores + h * stride, *out = context + h * size;
-        for (int j = 0; bias && j < count; j++) own[j] += bias[(ptrdiff_t)h * bias_stride + j];
+        float *out = context + h * size;
+        compare(size, scale, q + h * size, count, at, h * size, own);
+        for (int j = 0; bias && j < count; j += WIDTH)
+            store(own + j, load(own + j) + part_of(bias + (ptrdiff_t)h * bias_stride, j, count, 0));
         softmax(count, own);
         int i = 0, from = behind + h * size;
         for (; i + 4 * WIDTH <= size; i += 4 * WIDTH) weighted(4, count, own, at, from + i, out + i);

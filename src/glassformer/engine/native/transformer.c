@@ -62,7 +62,7 @@ typedef struct {
     float *x, *y, *h, *wide, *scores;
     const float **at;
     float *room;
-    int width, wide_width, scores_stride;
+    int width, wide_width;
 } buffers;
 
 static int buffers_for(const model *m, batch *b, int rows, int widest, int longest, buffers *all) {
@@ -72,10 +72,9 @@ static int buffers_for(const model *m, batch *b, int rows, int widest, int longe
     all->wide_width = wide > hidden ? wide : hidden;
     if (widest > all->wide_width) all->wide_width = widest;
     int deepest = all->wide_width > all->width ? all->wide_width : all->width;
-    all->scores_stride = longest + 2 * WIDTH;
     size_t sizes[] = {
         sizeof(float) * rows * all->width,      sizeof(float) * rows * all->width,    sizeof(float) * rows * all->width,
-        sizeof(float) * rows * all->wide_width, sizeof(float) * m->heads * all->scores_stride, sizeof(float *) * (longest + 1),
+        sizeof(float) * rows * all->wide_width, sizeof(float) * (longest + 2 * WIDTH), sizeof(float *) * (longest + 1),
         sizeof(float) * rows * (deepest + 2),
     };
     size_t total = 0, at[7];
@@ -164,7 +163,7 @@ static void encode(const model *m, int n, const int32_t *lengths, const int32_t 
             }
             for (int j = 0; j < lengths[i]; j++)
                 attend(m->heads, m->d_head, m->scale, w->wide + (ptrdiff_t)(row + j) * w->wide_width, lengths[i], w->at,
-                       bias_of(m, s, j), 2 * m->length - 1, w->scores, w->scores_stride,
+                       bias_of(m, s, j), 2 * m->length - 1, w->scores,
                        w->h + (ptrdiff_t)(row + j) * w->width);
         }
         multiply(&l->out, rows, w->h, w->width, w->y, w->width, w->room);
@@ -281,7 +280,7 @@ int batch_step(const model *m, batch *b, const int32_t *tokens, int n_never, con
                 const uint16_t *slots = s->slots + r * s->limit;
                 for (int j = 0; j <= s->length; j++) w.at[j] = own + ((ptrdiff_t)j * s->width + slots[j]) * stride;
                 attend(m->heads, m->d_head, m->scale, qkv, s->length + 1, w.at, bias_of(m, d, s->length), 2 * m->length - 1,
-                       w.scores, w.scores_stride, w.h + (ptrdiff_t)row * w.width);
+                       w.scores, w.h + (ptrdiff_t)row * w.width);
             }
         }
         multiply(&l->out, rows, w.h, w.width, w.y, w.width, w.room);
@@ -293,7 +292,7 @@ int batch_step(const model *m, batch *b, const int32_t *tokens, int n_never, con
             for (int j = 0; j < s->source; j++) w.at[j] = s->cross + ((ptrdiff_t)number * s->source + j) * stride;
             for (int r = 0; r < s->rows; r++, row++)
                 attend(m->heads, m->d_head, m->scale, w.wide + (ptrdiff_t)row * w.wide_width, s->source, w.at, NULL, 0, w.scores,
-                       w.scores_stride, w.h + (ptrdiff_t)row * w.width);
+                       w.h + (ptrdiff_t)row * w.width);
         }
         multiply(&l->cross_out, rows, w.h, w.width, w.y, w.width, w.room);
         after(m, &l->cross_norm, rows, &w);

@@ -42,30 +42,61 @@
 typedef float floats __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
 typedef int32_t ints __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
 
+#if defined(__clang__)
+#define SHUFFLE(ints, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(ints, a, b, ...) __builtin_shuffle(a, b, (ints){__VA_ARGS__})
+#endif
+#if WIDTH == 16
+#define EVEN 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define ODD 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
+#define PLACES 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+#elif WIDTH == 8
+#define EVEN 0, 2, 4, 6, 8, 10, 12, 14
+#define ODD 1, 3, 5, 7, 9, 11, 13, 15
+#define PLACES 0, 1, 2, 3, 4, 5, 6, 7
+#else
+#define EVEN 0, 2, 4, 6
+#define ODD 1, 3, 5, 7
+#define PLACES 0, 1, 2, 3
+#endif
+
 INLINE floats load(const float *from) { return *(const floats *)from; }
 INLINE void store(float *to, floats x) { *(floats *)to = x; }
 INLINE floats all(float x) { return x - (floats){0}; }
 
 /* Where `mask` is set a, elsewhere b. */
 INLINE floats choose(ints mask, floats a, floats b) { return (floats)(((ints)a & mask) | ((ints)b & ~mask)); }
+/* If either is no number: b. */
+#if defined(__AVX512F__)
+INLINE floats larger(floats a, floats b) { return (floats)_mm512_max_ps((__m512)a, (__m512)b); }
+INLINE floats smaller(floats a, floats b) { return (floats)_mm512_min_ps((__m512)a, (__m512)b); }
+#elif defined(__AVX2__)
+INLINE floats larger(floats a, floats b) { return (floats)_mm256_max_ps((__m256)a, (__m256)b); }
+INLINE floats smaller(floats a, floats b) { return (floats)_mm256_min_ps((__m256)a, (__m256)b); }
+#else
 INLINE floats larger(floats a, floats b) { return choose(a > b, a, b); }
 INLINE floats smaller(floats a, floats b) { return choose(a < b, a, b); }
+#endif
 
-/* By halves: one after another would wait for each sum before the next. */
+/* The sums of neighbours: first those of a, then those of b. */
+INLINE floats pairs(floats a, floats b) { return SHUFFLE(ints, a, b, EVEN) + SHUFFLE(ints, a, b, ODD); }
+
+/* Of WIDTH vectors the sum of each, in one. The vectors are written over. */
+INLINE floats sums(floats x[WIDTH]) {
+    _Pragma("GCC unroll 4") for (int count = WIDTH / 2; count; count /= 2)
+        _Pragma("GCC unroll 8") for (int i = 0; i < count; i++) x[i] = pairs(x[2 * i], x[2 * i + 1]);
+    return x[0];
+}
+
 INLINE float sum(floats x) {
-    float part[WIDTH];
-    memcpy(part, &x, sizeof x);
-    for (int half = WIDTH / 2; half; half /= 2)
-        for (int i = 0; i < half; i++) part[i] += part[i + half];
-    return part[0];
+    for (int count = WIDTH; count > 1; count /= 2) x = pairs(x, x);
+    return x[0];
 }
 
 INLINE float largest(floats x) {
-    float part[WIDTH];
-    memcpy(part, &x, sizeof x);
-    for (int half = WIDTH / 2; half; half /= 2)
-        for (int i = 0; i < half; i++) part[i] = part[i] > part[i + half] ? part[i] : part[i + half];
-    return part[0];
+    for (int count = WIDTH; count > 1; count /= 2) x = larger(SHUFFLE(ints, x, x, EVEN), SHUFFLE(ints, x, x, ODD));
+    return x[0];
 }
 
 INLINE int any(ints mask) {
@@ -78,11 +109,18 @@ INLINE int any(ints mask) {
 #endif
 }
 
-/* The last few floats of a row, and `fill` behind them. */
+/* The first `count` as they are, and `fill` behind them. */
+INLINE floats filled(floats x, int count, float fill) { return choose((ints){PLACES} < count, x, all(fill)); }
+
+/* The last few floats of a row, and `fill` behind them. What is not the row's is not read. */
 INLINE floats load_part(const float *from, int count, float fill) {
+#if defined(__AVX512F__)
+    return (floats)_mm512_mask_loadu_ps((__m512)all(fill), (__mmask16)((1u << count) - 1), from);
+#else
     floats x = all(fill);
     for (int i = 0; i < count; i++) x[i] = from[i];
     return x;
+#endif
 }
 
 /* e^x to about one unit in the last place; below -87 it is as good as nothing. */

@@ -1,0 +1,34 @@
+"""The sentences that a model is tried on."""
+
+import itertools
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from glassformer.errors import DataError
+
+if TYPE_CHECKING:
+    from glassformer.model import ModelConfig
+
+LONGEST = 128  # tokens: one overlong line must not decide a measurement
+
+
+def sentences(directory: Path, config: "ModelConfig", text: Path | None, count: int) -> list[list[int]]:
+    """The ids of the first lines of a text; without one, of the built-in corpus; without a tokenizer, random ids."""
+    if text is None and not (directory / "tokenizer").is_dir():
+        chance = random.Random(0)
+        special = {config.pad_id, config.bos_id, config.eos_id}
+        words = [token for token in range(config.source_vocab_size) if token not in special]
+        return [[*chance.choices(words, k=chance.randint(5, 30)), config.eos_id] for _ in range(count)]
+    from glassformer import street
+    from glassformer.data.corpus import read_lines
+    from glassformer.shelf import tokenizer_of
+
+    tokenizer = tokenizer_of(directory)
+    longest = min(LONGEST, config.longest or LONGEST)
+    lines = read_lines(text) if text else (pair.source for pair in street.sentences("test", count))
+    encoded = (tokenizer.encode(line, "source") for line in lines if line.strip())
+    found = list(itertools.islice((ids for ids in encoded if len(ids) <= longest), count))
+    if not found:
+        raise DataError(f"{text} has no line of at most {longest} tokens to try.")
+    return found

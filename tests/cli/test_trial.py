@@ -1,0 +1,50 @@
+"""`verify` and `bench` as a person meets them."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from glassformer.cli import app
+from glassformer.trial import laws
+from tests.cli.test_cli import glassformer
+from tests.small_translator import model, saved
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> str:
+    return str(saved(tmp_path_factory.mktemp("models") / "small"))
+
+
+def test_every_law_holds_for_a_small_model(small, tmp_path):
+    (tmp_path / "text").write_text("The street is wide.\n\nThe animal did not cross the street.\n")
+    out = glassformer("verify", small, "--text", str(tmp_path / "text"), "--beam", "2", "--json")
+    verdicts = json.loads(out.stdout)
+    assert all(one["held"] == one["tried"] == 2 for one in verdicts)
+    assert len(verdicts) >= 16
+
+
+def test_a_broken_law_is_seen(small, monkeypatch):
+    monkeypatch.setattr(laws, "Uncached", lambda _: laws.Plain(model(seed=1)))
+    done = CliRunner().invoke(app, ["verify", small, "--count", "3"])
+    assert done.exit_code == 1
+    assert "BROKEN  cached = uncached" in done.stdout
+    assert "1 of 16 laws are broken." in done.stdout
+
+
+def test_bench_measures_everybody_who_can(small):
+    out = glassformer("bench", small, "--count", "4", "--rounds", "1", "--beam", "2", "--json")
+    table = json.loads(out.stdout)
+    names = [one["name"] for one in table["figures"]]
+    assert names[:3] == ["glassformer float32", "glassformer float16", "glassformer int8"]
+    assert "glassformer plain" in names
+    assert all(one["tokens_per_second"] > 0 and one["median"] <= one["slow"] for one in table["figures"])
+    assert all(one["memory"] > 2**20 for one in table["figures"])
+    assert any("hugging face has no such model" in line for line in table["absent"])
+
+
+def test_text_without_a_usable_line_is_refused(small, tmp_path):
+    (tmp_path / "text").write_text("\n \n")
+    done = glassformer("verify", small, "--text", str(tmp_path / "text"))
+    assert done.returncode == 1
+    assert "has no line of at most 128 tokens" in done.stderr

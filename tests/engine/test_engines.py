@@ -1,0 +1,161 @@
+"""Engines as a translator meets them: on the trained model that ships, and on small random ones."""
+
+import random
+from functools import cache
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as tries
+
+from glassformer import Translator, street
+from glassformer.decoding import Beam, Load, Request, Sample, search
+from glassformer.engine import EngineOptions, open_engine, open_predictor
+from glassformer.engine import opened as opening
+from glassformer.engine.fast import Fast
+from glassformer.engine.library import library
+from glassformer.errors import InputError, SettingsError
+from tests.decoding.test_models import lively, texts_of
+from tests.models import configs, seeds
+from tests.small_translator import model as small_model
+from tests.small_translator import saved
+
+SENTENCES = 2000
+LOADS = [Load(sentences=count) for count in (1, 2, 7, 8, 64)] + [Load(workers=2), Load(positions=500)]
+
+
+@cache
+def streets() -> tuple[Translator, list[Request]]:
+    translator = Translator.load("street")
+    pairs = street.sentences("test", SENTENCES)
+    return translator, [Request(translator.tokenizer.encode(pair.source, "source")) for pair in pairs]
+
+
+@pytest.mark.skipif(library() is None, reason="there is no C compiler on this machine")
+@pytest.mark.parametrize("precision", ["float32", "float16", "int8"])
+def test_two_thousand_sentences_do_not_depend_on_their_neighbours(precision):
+    translator, requests = streets()
+    predictor = open_predictor(translator.model, EngineOptions(precision=precision))
+    alone = search(predictor, requests, Beam(), LOADS[0])
+    order = list(range(len(requests)))
+    random.Random(0).shuffle(order)
+    for load in LOADS[1:]:
+        found = search(predictor, [requests[i] for i in order], Beam(), load)
+        assert dict(zip(order, found, strict=True)) == dict(enumerate(alone))  # to the last bit
+
+
+def test_two_thousand_sentences_by_the_plain_model():
+    translator, requests = streets()
+    plain = open_engine([translator.model], EngineOptions(engine="plain"))
+    texts = [own[0].tokens for own in plain.search(requests, Beam())]
+    assert [own[0].tokens for own in translator.engine.search(requests, Beam())] == texts
+    order = list(range(len(requests)))
+    random.Random(0).shuffle(order)
+    few = open_engine([translator.model], EngineOptions(engine="plain", sentences=7))
+    shuffled = few.search([requests[i] for i in order], Beam())
+    assert [shuffled[order.index(i)][0].tokens for i in range(len(texts))] == texts
+
+
+@tries(max_examples=20)
+@given(configs(), seeds)
+def test_the_plain_model_is_exact_when_asked(config, seed):
+    model, texts = lively(config, seed).float(), texts_of(config, seed)
+    exact = open_engine([model], EngineOptions(engine="plain", exact=True))
+    alone = [exact.search([Request(text)], Beam(size=2))[0] for text in texts]
+    assert exact.search([Request(text) for text in texts], Beam(size=2)) == alone
+
+
+def test_without_a_compiler_the_same_is_found(monkeypatch, tmp_path):
+    directory = saved(tmp_path / "small")
+    texts = [pair.source for pair in street.sentences("test", 20)]
+    wanted = {
+        precision: Translator.load(directory, engine=EngineOptions(precision=precision)).translate(texts)
+        for precision in ("float32", "float16")
+    }
+    monkeypatch.setattr(opening, "library", lambda: None)
+    for precision, translations in wanted.items():
+        translator = Translator.load(directory, engine=EngineOptions(precision=precision))
+        assert not isinstance(translator.engine.predictor, Fast)
+        assert translator.translate(texts) == translations
+
+
+def test_ctranslate2_answers_as_we_do(tmp_path):
+    pytest.importorskip("ctranslate2")
+    directory = saved(tmp_path / "small")
+    texts = [pair.source for pair in street.sentences("test", 40)]
+    ours = Translator.load(directory, search=Beam.greedy())
+    theirs = Translator.load(directory, search=Beam.greedy(), engine=EngineOptions(engine="ctranslate2"))
+    for one, other in zip(ours.answer(texts), theirs.answer(texts), strict=True):
+        assert one.text == other.text
+        assert one.answers[0].ids == other.answers[0].ids
+        assert one.answers[0].log_probabilities == pytest.approx(other.answers[0].log_probabilities, abs=1e-3)
+        assert one.answers[0].score == pytest.approx(other.answers[0].score, abs=1e-3)
+
+
+def test_ctranslate2_keeps_what_it_was_given(tmp_path, monkeypatch):
+    pytest.importorskip("ctranslate2")
+    directory = saved(tmp_path / "small")
+    asked = EngineOptions(engine="ctranslate2")
+    Translator.load(directory, engine=asked)
+    [kept] = directory.glob("ctranslate2-*")
+    monkeypatch.setattr("glassformer.engine.ctranslate2._write", lambda *_: pytest.fail("it was written again"))
+    assert Translator.load(directory, engine=asked)("A sentence.")  # the model beside it is still whole, too
+    monkeypatch.undo()
+    (kept / "model.bin").write_bytes(b"damaged")
+    with pytest.raises(Exception, match="model.bin"):
+        Translator.load(directory, engine=asked)
+
+
+def test_an_export_that_differs_is_refused(monkeypatch, tmp_path):
+    pytest.importorskip("ctranslate2")
+    from glassformer.engine import ctranslate2
+
+    def damaged(model, directory):
+        with torch.no_grad():
+            model.output_projection.weight[5] += 1
+        ours(model, directory)
+        with torch.no_grad():
+            model.output_projection.weight[5] -= 1
+
+    ours = ctranslate2.write_ctranslate2
+    monkeypatch.setattr(ctranslate2, "write_ctranslate2", damaged)
+    directory = saved(tmp_path / "small", tie_output=False)
+    with pytest.raises(InputError, match="otherwise likely than the model does"):
+        Translator.load(directory, engine=EngineOptions(engine="ctranslate2"))
+    assert not list(directory.glob("*ctranslate2*"))
+
+
+@pytest.mark.parametrize(
+    ("options", "how", "message"),
+    [
+        ({"exact": True}, Beam(), "does not promise"),
+        ({"precision": "float16"}, Beam(), "no float16"),
+        ({}, Sample(), "neither samples"),
+        ({}, Beam(diversity=1.0), "neither samples"),
+    ],
+)
+def test_what_ctranslate2_cannot_do_is_said(options, how, message):
+    pytest.importorskip("ctranslate2")
+    with pytest.raises(InputError, match=message):
+        open_engine([small_model()], EngineOptions(engine="ctranslate2", **options)).search([Request([5, 2])], how)
+
+
+def test_an_unknown_precision_is_refused():
+    with pytest.raises(SettingsError, match="precision"):
+        EngineOptions(precision="int4")
+
+
+def test_one_model_at_a_time_for_ctranslate2():
+    with pytest.raises(InputError, match="one model at a time"):
+        open_engine([small_model(), small_model(1)], EngineOptions(engine="ctranslate2"))
+
+
+def test_a_length_of_its_own_for_every_sentence_in_ctranslate2():
+    """Its limit is one for all that it is given at once; ours is each sentence's own."""
+    pytest.importorskip("ctranslate2")
+    model = small_model()
+    requests = [Request([*range(5, 5 + length), 2]) for length in (1, 3, 9, 3)]
+    how = Beam(size=1, longest=1.0, extra=2, length_penalty=0.0)
+    theirs = open_engine([model], EngineOptions(engine="ctranslate2")).search(requests, how)
+    ours = open_engine([model], EngineOptions()).search(requests, how)
+    assert [own[0].tokens for own in theirs] == [own[0].tokens for own in ours]
