@@ -14,7 +14,7 @@ from glassformer.engine import EngineOptions, open_engine, open_predictor
 from glassformer.engine import opened as opening
 from glassformer.engine.fast import Fast
 from glassformer.engine.library import library
-from glassformer.errors import InputError, SettingsError
+from glassformer.errors import DirectoryError, InputError, SettingsError
 from tests.decoding.test_models import lively, texts_of
 from tests.models import configs, seeds
 from tests.small_translator import model as small_model
@@ -102,7 +102,7 @@ def test_ctranslate2_keeps_what_it_was_given(tmp_path, monkeypatch):
     assert Translator.load(directory, engine=asked)("A sentence.")  # the model beside it is still whole, too
     monkeypatch.undo()
     (kept / "model.bin").write_bytes(b"damaged")
-    with pytest.raises(Exception, match="model.bin"):
+    with pytest.raises(DirectoryError, match=r"model\.bin"):
         Translator.load(directory, engine=asked)
 
 
