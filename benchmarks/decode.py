@@ -71,8 +71,8 @@ def main() -> None:
                             ratio = ours.tokens_per_second / one.tokens_per_second
                             line += f"  {one.name} {one.tokens_per_second:,.0f} ({ratio:.2f}x)"
                         print(line, flush=True)
-                for one in contestants:
-                    one.close()
+                for contestant in contestants:
+                    contestant.close()
 
 
 if __name__ == "__main__":

@@ -99,6 +99,41 @@ def test_not_one_bit_depends_on_neighbours(config, seed, precision, chance, how)
         assert [together[order.index(i)] for i in range(len(texts))] == alone  # tokens and probabilities, to the bit
 
 
+class StepByStep:
+    """The same predictor, searched by decoding.beam."""
+
+    def __init__(self, predictor):
+        self.predictor = predictor
+
+    def __getattr__(self, name):
+        if name == "finder":
+            raise AttributeError(name)
+        return getattr(self.predictor, name)
+
+
+beams = st.builds(
+    Beam,
+    size=st.integers(1, 5),
+    n_best=st.integers(1, 5),
+    length_penalty=st.sampled_from([0.0, 0.6, 1.0, 1.7]),
+    keep_greedy=st.booleans(),
+    shortest=st.sampled_from([0.0, 0.4, 1.0]),
+    longest=st.just(1.0),
+    extra=st.integers(1, 5),
+)
+
+
+@tries(max_examples=400)
+@given(configs(), seeds, beams, st.data())
+def test_its_search_is_the_readable_one_to_the_last_bit(config, seed, how, data):
+    predictor = fast(lively(config, seed).float())
+    words = [token for token in range(config.vocab_size) if token not in (config.pad_id, config.eos_id)]
+    some = st.lists(st.sampled_from(words), max_size=3)
+    requests = [Request(text, prefix=tuple(data.draw(some))) for text in texts_of(config, seed)]
+    how = how.model_copy(update={"suppress": tuple(set(data.draw(some)))})
+    assert search(predictor, requests, how) == search(StepByStep(predictor), requests, how)
+
+
 @tries(max_examples=30)
 @given(configs(), seeds)
 def test_models_answer_together(config, seed):

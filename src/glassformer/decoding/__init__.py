@@ -6,10 +6,13 @@ from glassformer.decoding.rules import Request
 from glassformer.decoding.scoring import score
 from glassformer.decoding.search import Load, alike, as_they_end, search
 from glassformer.decoding.settings import Beam, Sample, Search
+from glassformer.decoding.stepwise import Finder, Found, Task
 
 __all__ = [
     "Beam",
     "Ensemble",
+    "Finder",
+    "Found",
     "Hypothesis",
     "Load",
     "Plain",
@@ -18,6 +21,7 @@ __all__ = [
     "Request",
     "Sample",
     "Search",
+    "Task",
     "alike",
     "as_they_end",
     "score",

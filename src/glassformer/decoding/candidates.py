@@ -8,7 +8,7 @@ from torch import Tensor
 
 from glassformer.decoding.beam import Candidate
 from glassformer.decoding.rules import ANYTHING, Choice
-from glassformer.decoding.settings import Sample
+from glassformer.decoding.settings import Sample, Search
 from glassformer.errors import InputError
 
 DAMAGED = "The model's logits are not numbers: its weights are damaged."
@@ -24,6 +24,13 @@ class Next:
     """(R): log Σ exp of a row's logits, which makes them log-probabilities."""
     likeliest: list[list[Candidate]]
     """As many of each row's likeliest tokens as were asked for, likeliest first."""
+
+
+def looked_at(how: Search) -> int:
+    """Candidates of each row. One may be the end, and then there are still enough to go on with."""
+    if isinstance(how, Sample):
+        return 0
+    return 1 if how.width == 1 else how.width + 1
 
 
 def examined(logits: Tensor, count: int, never: Sequence[int]) -> Next:

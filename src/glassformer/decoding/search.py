@@ -1,4 +1,4 @@
-"""Many sentences' searches together: the model is asked for all at once, and each sentence decides for itself."""
+"""Many sentences' searches: dealt out to workers, taken in while there is room, found as they end."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -6,20 +6,16 @@ from dataclasses import dataclass
 
 import torch
 
-from glassformer.decoding.beam import BeamSearch, Candidate
-from glassformer.decoding.candidates import Next, drawn, likeliest
 from glassformer.decoding.hypothesis import Hypothesis
-from glassformer.decoding.predictor import Prediction, Predictor
-from glassformer.decoding.rules import Choice, Request, Rules, rules_for
-from glassformer.decoding.sample import Sampling
-from glassformer.decoding.settings import Beam, Sample, Search
+from glassformer.decoding.predictor import Predictor
+from glassformer.decoding.rules import Request, Rules, rules_for
+from glassformer.decoding.settings import Beam, Search
+from glassformer.decoding.stepwise import Finder, FindsItself, Found, Stepwise, Task
 from glassformer.decoding.workers import Hands, together
 from glassformer.errors import InputError
 
 POSITIONS = 16_000
 """Source and target positions of all hypotheses that may be remembered at once, unless told otherwise."""
-
-Found = tuple[int, list[Hypothesis]]
 
 
 @dataclass(frozen=True)
@@ -32,17 +28,6 @@ class Load:
     """Sentences that a worker has under way, at most; None for as many as fit."""
     workers: int = 1
     """Threads that search, each its own sentences."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """One sentence to be searched for."""
-
-    number: int
-    request: Request
-    rules: Rules
-    cost: int
-    """Positions to be remembered for it, at most."""
 
 
 def search(
@@ -79,28 +64,43 @@ def as_they_end(
     tasks = [_task(predictor, number, request, how) for number, request in enumerate(requests)]
     tasks.sort(key=lambda task: -task.cost)
     hands = Hands(tasks, min(load.workers, len(tasks)))
-    return together([_work(predictor, hands, i, how, load, suppress) for i in range(hands.count)], hands.stop)
+    alone = not any(task.rules.reads_tokens for task in tasks)
+    works = [_work(predictor, hands, i, how, load, suppress, alone) for i in range(hands.count)]
+    return together(works, hands.stop)
 
 
 @torch.no_grad()
 def _work(
-    predictor: Predictor, hands: Hands[Task], worker: int, how: Search, load: Load, suppress: Sequence[int]
+    predictor: Predictor,
+    hands: Hands[Task],
+    worker: int,
+    how: Search,
+    load: Load,
+    suppress: Sequence[int],
+    alone: bool,
 ) -> Iterator[Found]:
-    """What one worker finds: sentences come in while there is room, take their steps together, and leave."""
-    prediction = predictor.open(how.width)
-    under_way: dict[int, BeamSearch | Sampling] = {}
+    """What one worker finds: sentences come in while there is room, take their steps together, and leave.
+
+    `alone`: whether every step needs only the length of a target and what is likeliest, not its tokens.
+    """
+    finder = _finder(predictor, how, suppress, alone)
     costs: dict[int, int] = {}
     while not hands.stopped:
         if joining := _joining(hands, worker, list(costs.values()), predictor.refills, load):
-            prediction.join([task.request.source for task in joining], [task.rules.limit for task in joining])
-            for task in joining:
-                under_way[task.number] = _begun(predictor, task.request, task.rules, how)
-                costs[task.number] = task.cost
-        if not under_way:
+            finder.join(joining)
+            costs |= {task.number: task.cost for task in joining}
+        if not costs:
             return
-        for number, best in _step(predictor, prediction, under_way, how, suppress):
+        for number, best in finder.advance():
             del costs[number]
             yield number, best
+
+
+def _finder(predictor: Predictor, how: Search, suppress: Sequence[int], alone: bool) -> Finder:
+    """Whoever searches: the predictor by itself where it can, else step by step."""
+    if isinstance(predictor, FindsItself) and isinstance(how, Beam) and not how.diversity and alone:
+        return predictor.finder(how, suppress)
+    return Stepwise(predictor, how, suppress)
 
 
 def _joining(hands: Hands[Task], worker: int, costs: list[int], refills: bool, load: Load) -> list[Task]:
@@ -124,66 +124,6 @@ def _joining(hands: Hands[Task], worker: int, costs: list[int], refills: bool, l
         joining.append(task)
         costs.append(task.cost)
     return joining
-
-
-def _step(
-    predictor: Predictor,
-    prediction: Prediction,
-    under_way: dict[int, BeamSearch | Sampling],
-    how: Search,
-    suppress: Sequence[int],
-) -> list[Found]:
-    """Every sentence takes one step; those whose search is over are taken out and returned."""
-    searches = list(under_way.values())
-    said = prediction.step([node.token for one in searches for node in one.growing], _looked_at(how), suppress)
-    candidates = _candidates(predictor, said, searches, how, suppress)
-    rows: list[int] = []
-    before = 0
-    for one in searches:
-        count = len(one.growing)
-        rows += [before + row for row in one.advance(candidates[before : before + count])]
-        before += count
-    over = [(number, one.best) for number, one in under_way.items() if not one.growing]
-    for number, _ in over:
-        del under_way[number]
-    prediction.keep(rows)
-    return over
-
-
-def _candidates(
-    predictor: Predictor,
-    said: Next,
-    searches: Sequence[BeamSearch | Sampling],
-    how: Search,
-    suppress: Sequence[int],
-) -> list[list[Candidate]]:
-    choices = [choice for one in searches for choice in _choices(one)]
-    if isinstance(how, Sample):
-        chances = [own for one in searches if isinstance(one, Sampling) for own in one.chances()]
-        return drawn(said, choices, chances, how, suppress, predictor.eos)
-    return likeliest(said, choices, _looked_at(how), suppress, predictor.eos)
-
-
-def _looked_at(how: Search) -> int:
-    """Candidates of each row. One may be the end, and then there are still enough to go on with."""
-    if isinstance(how, Sample):
-        return 0
-    return 1 if how.width == 1 else how.width + 1
-
-
-def _choices(one: BeamSearch | Sampling) -> list[Choice]:
-    """What may come next in each of its rows, which are all of one length."""
-    rules = one.rules
-    if rules.reads_tokens:
-        return [rules.choice(node.length, node.tokens) for node in one.growing]
-    return [rules.choice(one.growing[0].length)] * len(one.growing)
-
-
-def _begun(predictor: Predictor, request: Request, rules: Rules, how: Search) -> BeamSearch | Sampling:
-    if isinstance(how, Sample):
-        return Sampling(rules, how, predictor.bos, request.source)
-    assert isinstance(how, Beam)
-    return BeamSearch(rules, how, predictor.bos)
 
 
 def _task(predictor: Predictor, number: int, request: Request, how: Search) -> Task:

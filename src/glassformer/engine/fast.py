@@ -5,16 +5,30 @@ A row's bits never depend on its neighbours: nothing is padded, and every sum ru
 
 from array import array
 from collections.abc import Sequence
-from ctypes import CDLL
+from ctypes import CDLL, Structure, byref, c_double, c_int32, c_void_p
 from typing import Any
 
 import torch
 
-from glassformer.decoding.candidates import Next
+from glassformer.decoding import Beam, Found, Hypothesis, Task
+from glassformer.decoding.candidates import DAMAGED, Next, looked_at
 from glassformer.engine.options import Precision
 from glassformer.engine.weights import Weights
 from glassformer.errors import InputError
 from glassformer.model import Transformer
+
+STEPS = 32
+"""Steps in one call, at most: between calls somebody may want to stop."""
+
+
+class CBeam(Structure):
+    """Mirrors `beam` in native/beam.h."""
+
+    _fields_ = (
+        *((name, c_int32) for name in ("eos", "width", "n_best", "keep_greedy", "looked_at", "n_never")),
+        ("never", c_void_p),
+        ("length_penalty", c_double),
+    )
 
 
 class Fast:
@@ -35,19 +49,22 @@ class Fast:
     def open(self, width: int) -> "FastPrediction":
         return FastPrediction(self, width)
 
+    def finder(self, how: Beam, suppress: Sequence[int]) -> "FastFinder":
+        return FastFinder(self, how, suppress)
+
 
 class FastPrediction:
     def __init__(self, fast: Fast, width: int) -> None:
         self.fast = fast
         self.width = width
         self.rows = 0
-        self._batch: Any = fast.library.batch_new()
-        self._model: Any = None
+        self.batch: Any = fast.library.batch_new()
+        self.model: Any = None
         self._length = 0
         self._logits = torch.empty(0, fast.columns)
 
     def __del__(self) -> None:
-        if batch := self.__dict__.pop("_batch", None):
+        if batch := self.__dict__.pop("batch", None):
             self.fast.library.batch_free(batch)
 
     def join(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
@@ -60,10 +77,10 @@ class FastPrediction:
             )
         lengths = array("i", map(len, sources))
         self._length = max(self._length, *lengths, *limits)
-        self._model = self.fast.weights.for_length(self._length)
+        self.model = self.fast.weights.for_length(self._length)
         room = array("i", limits)
         arrays = (_address(lengths), _address(room), _address(ids))
-        _check(self.fast.library.batch_join(self._model, self._batch, len(sources), *arrays, self.width))
+        _check(self.fast.library.batch_join(self.model, self.batch, len(sources), *arrays, self.width))
         self.rows += len(sources)
 
     def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> Next:
@@ -75,7 +92,7 @@ class FastPrediction:
         log_ps, likeliest = array("f", bytes(4 * rows * count)), array("i", bytes(4 * rows * count))
         asked = (_address(newest), len(never), _address(forbidden), count)
         told = (self._logits.data_ptr(), normaliser.data_ptr(), _address(log_ps), _address(likeliest))
-        _check(self.fast.library.batch_step(self._model, self._batch, *asked, *told))
+        _check(self.fast.library.batch_step(self.model, self.batch, *asked, *told))
         candidates = list(zip(likeliest, log_ps, strict=True))
         return Next(
             self._logits[:rows, : self.fast.vocab_size],
@@ -87,8 +104,60 @@ class FastPrediction:
         if len(rows) == self.rows and all(row == place for place, row in enumerate(rows)):
             return
         chosen = array("i", rows)
-        self.fast.library.batch_keep(self._batch, len(rows), _address(chosen))
+        self.fast.library.batch_keep(self.batch, len(rows), _address(chosen))
         self.rows = len(rows)
+
+
+class FastFinder:
+    """Whole searches in C: it comes back when a sentence is over. Finds what decoding.beam finds, to the last bit."""
+
+    def __init__(self, fast: Fast, how: Beam, suppress: Sequence[int]) -> None:
+        self._prediction = FastPrediction(fast, how.width)
+        self._library = fast.library
+        self._never = array("i", suppress)
+        self._how = how
+        self._longest = 0
+        self._asked = CBeam(
+            eos=fast.eos,
+            width=how.width,
+            n_best=how.n_best,
+            keep_greedy=how.keep_greedy,
+            looked_at=min(looked_at(how), fast.vocab_size),
+            n_never=len(suppress),
+            never=_address(self._never),
+            length_penalty=how.length_penalty,
+        )
+
+    def join(self, tasks: Sequence[Task]) -> None:
+        prediction = self._prediction
+        prediction.join([task.request.source for task in tasks], [task.rules.limit for task in tasks])
+        self._longest = max(self._longest, *(task.rules.limit for task in tasks))
+        numbers = array("i", [task.number for task in tasks])
+        shortest = array("i", [task.rules.shortest for task in tasks])
+        lengths = array("i", [len(task.rules.prefix) for task in tasks])
+        tokens = array("i", [token for task in tasks for token in task.rules.prefix] or [0])
+        arrays = [_address(numbers) for numbers in (numbers, shortest, lengths, tokens)]
+        _check(self._library.batch_search(prediction.batch, byref(self._asked), len(tasks), *arrays))
+
+    def advance(self) -> list[Found]:
+        prediction = self._prediction
+        over = self._library.batch_advance(prediction.model, prediction.batch, byref(self._asked), STEPS)
+        if over == -2:
+            raise InputError(DAMAGED)
+        _check(over >= 0)
+        return [self._found(i) for i in range(over)]
+
+    def _found(self, i: int) -> Found:
+        number, count, size = array("i", [0]), self._how.n_best, self._longest
+        lengths, scores = array("i", bytes(4 * count)), array("d", bytes(8 * count))
+        tokens, log_ps = array("i", bytes(4 * count * size)), array("f", bytes(4 * count * size))
+        arrays = [_address(one) for one in (number, lengths, scores, tokens, log_ps)]
+        found = self._library.batch_found(self._prediction.batch, i, size, *arrays)
+        hypotheses = []
+        for k in range(found):
+            own = slice(k * size, k * size + lengths[k])
+            hypotheses.append(Hypothesis(tokens[own].tolist(), log_ps[own].tolist(), scores[k]))
+        return number[0], hypotheses
 
 
 def _address(numbers: "array[Any]") -> int:

@@ -99,6 +99,9 @@ def _declared(found: ctypes.CDLL) -> ctypes.CDLL:
         ("batch_join", [pointer, pointer, integer, pointer, pointer, pointer, integer], integer),
         ("batch_step", [pointer, pointer, pointer, integer, pointer, integer, *[pointer] * 4], integer),
         ("batch_keep", [pointer, integer, pointer], None),
+        ("batch_search", [pointer, pointer, integer, *[pointer] * 4], integer),
+        ("batch_advance", [pointer, pointer, pointer, integer], integer),
+        ("batch_found", [pointer, integer, integer, *[pointer] * 5], integer),
     ):
         function = getattr(found, name)
         function.argtypes, function.restype = arguments, result

@@ -53,7 +53,7 @@ class CModel(Structure):
         *(
             (name, c_int32)
             for name in (
-                *("d_model", "heads", "d_head", "d_ff", "vocab_size", "norm_first", "activation", "gated"),
+                *("d_model", "heads", "d_head", "d_ff", "vocab_size", "bos", "norm_first", "activation", "gated"),
                 "length",
             )
         ),
@@ -83,6 +83,7 @@ class Weights:
             d_head=config.d_head,
             d_ff=config.d_ff,
             vocab_size=config.vocab_size,
+            bos=config.bos_id,
             norm_first=config.norm_first,
             activation=ACTIVATIONS.index(config.activation),
             gated=config.gated,

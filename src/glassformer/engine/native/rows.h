@@ -149,6 +149,12 @@ static float log_sum(int size, const float *x) {
     return top + logf(sum(total));
 }
 
+/* A logit as a log-probability; rounding may lift a certainty above 0. */
+INLINE float log_p_of(float logit, float log_sum) {
+    float log_p = logit - log_sum;
+    return log_p > 0 ? 0 : log_p;
+}
+
 static int among(int32_t one, int count, const int32_t *these) {
     for (int i = 0; i < count; i++)
         if (these[i] == one) return 1;

@@ -8,6 +8,8 @@
 
 #include "products.h"
 
+#include "beam.h"
+
 typedef struct {
     norm self_norm, cross_norm, feed_forward_norm;
     product qkv, out, cross_q, cross_out, up, down; /* gated: the gate's panels stand before those of `up` */
@@ -23,7 +25,7 @@ typedef struct {
 } stack;
 
 typedef struct {
-    int32_t d_model, heads, d_head, d_ff, vocab_size, norm_first, activation, gated;
+    int32_t d_model, heads, d_head, d_ff, vocab_size, bos, norm_first, activation, gated;
     int32_t length; /* positions that the tables below and of the stacks have */
     float eps, scale, embedding_scale; /* of norms, of attention's scores, of embeddings */
     const float *cos, *sin; /* of rotary positions; or NULL */
@@ -41,6 +43,7 @@ typedef struct {
     float *cross;                 /* keys and values of its source: layer, position, (key, value) */
     float *own;                   /* of its target: layer, position, slot, (key, value) */
     uint16_t *slots, *spare;      /* for each hypothesis and position, the slot where it is written */
+    search search;                /* unless somebody else decides what comes next */
 } sentence;
 
 /* Sentences that take their steps together. */
@@ -49,6 +52,8 @@ typedef struct {
     int32_t count, rows, kept; /* behind the `count` under way, `kept` whose memory waits for others */
     size_t room; /* bytes at `work` */
     char *work;  /* what a call needs between its beginning and its end */
+    size_t search_room;
+    char *search_work; /* the same for a search */
 } batch;
 
 /* From one key to the next: a key, its value, and a little more. Without it the same column of many keys would compete for
@@ -175,6 +180,7 @@ static void encode(const model *m, int n, const int32_t *lengths, const int32_t 
 
 static void forget(sentence *s) {
     if (!s) return;
+    search_free(&s->search);
     free(s->cross), free(s->own), free(s->slots), free(s->spare), free(s);
 }
 
@@ -213,7 +219,7 @@ batch *batch_new(void) { return calloc(1, sizeof(batch)); }
 
 void batch_free(batch *b) {
     for (int i = 0; i < b->count + b->kept; i++) forget(b->sentences[i]);
-    free(b->sentences), free(b->work), free(b);
+    free(b->sentences), free(b->work), free(b->search_work), free(b);
 }
 
 /* Take n sentences in: their tokens one sentence behind the other. Returns 0 if there is no memory for them. */
@@ -306,10 +312,7 @@ int batch_step(const model *m, batch *b, const int32_t *tokens, int n_never, con
         const float *row = logits + (ptrdiff_t)i * m->output.outputs;
         sums[i] = log_sum(m->vocab_size, row);
         if (count) largest_of(m->vocab_size, row, n_never, never, count, log_ps, likeliest);
-        for (int k = 0; k < count; k++) {
-            float log_p = log_ps[k] - sums[i];
-            log_ps[k] = log_p > 0 ? 0 : log_p; /* rounding may lift a certainty above 0 */
-        }
+        for (int k = 0; k < count; k++) log_ps[k] = log_p_of(log_ps[k], sums[i]);
     }
     return 1;
 }
@@ -336,4 +339,84 @@ void batch_keep(batch *b, int count, const int32_t *rows) {
         }
     }
     b->count = going_on, b->kept += count_before - going_on, b->rows = count;
+}
+
+/* The newest n sentences are searched for here. `prefixes`: what their targets begin with, one behind the other. Returns 0
+   if there is no memory for them. */
+int batch_search(batch *b, const beam *how, int n, const int32_t *numbers, const int32_t *shortest, const int32_t *n_prefix,
+                 const int32_t *prefixes) {
+    for (int i = 0; i < n; prefixes += n_prefix[i++]) {
+        sentence *s = b->sentences[b->count - n + i];
+        if (!search_begin(&s->search, how, numbers[i], shortest[i], s->limit, n_prefix[i], prefixes)) return 0;
+    }
+    return 1;
+}
+
+/* Take steps until a sentence's search is over, or for `steps` steps. Returns how many are over: they stand behind those under
+   way; -1 if there is no memory, -2 if what the model says is no number. */
+int batch_advance(const model *m, batch *b, const beam *how, int steps) {
+    while (steps--) {
+        int rows = b->rows, most = b->count * how->width, k = how->looked_at;
+        size_t sizes[] = {
+            sizeof(float) * rows * m->output.outputs,  sizeof(float) * rows, sizeof(float) * rows * k,
+            sizeof(int32_t) * rows * k, sizeof(child) * how->width * k, sizeof(int32_t) * most,
+        };
+        size_t total = 0, at[6];
+        for (int i = 0; i < 6; i++) at[i] = total, total += (sizes[i] + 127) / 64 * 64;
+        if (total > b->search_room) {
+            free(b->search_work);
+            b->search_work = aligned_alloc(64, total);
+            b->search_room = b->search_work ? total : 0;
+            if (!b->search_work) return -1;
+        }
+        float *logits = (float *)(b->search_work + at[0]), *sums = (float *)(b->search_work + at[1]);
+        float *log_ps = (float *)(b->search_work + at[2]);
+        int32_t *tokens = (int32_t *)(b->search_work + at[3]), *chosen = (int32_t *)(b->search_work + at[5]);
+        child *children = (child *)(b->search_work + at[4]);
+
+        for (int i = 0, row = 0; i < b->count; i++) {
+            const search *s = &b->sentences[i]->search;
+            for (int r = 0; r < s->n_growing; r++) chosen[row++] = s->now[r].node < 0 ? m->bos : s->nodes[s->now[r].node].token;
+        }
+        if (!batch_step(m, b, chosen, how->n_never, how->never, k, logits, sums, log_ps, tokens)) return -1;
+
+        int before = 0, kept = 0, under_way = b->count;
+        for (int i = 0; i < b->count; i++) {
+            sentence *s = b->sentences[i];
+            int length = s->length - 1, count = 0; /* of the tokens chosen so far: the start is none */
+            for (int r = 0; r < s->rows; r++) {
+                ptrdiff_t row = before + r;
+                if (isnan(sums[row])) return -2;
+                int found = candidates(&s->search, how, length, m->vocab_size, logits + row * m->output.outputs, sums[row],
+                                       log_ps + row * k, tokens + row * k);
+                for (int rank = 0; rank < found; rank++) {
+                    float log_p = log_ps[row * k + rank];
+                    children[count++] = (child){-s->search.now[r].total - log_p, r, rank, tokens[row * k + rank], log_p};
+                }
+            }
+            int had = s->rows, going_on = advance(&s->search, how, length, count, children, chosen + kept);
+            if (going_on < 0) return -1;
+            for (int r = 0; r < going_on; r++) chosen[kept + r] += before;
+            kept += going_on, before += had;
+        }
+        batch_keep(b, kept, chosen);
+        if (b->count < under_way) return under_way - b->count;
+    }
+    return 0;
+}
+
+/* What was found for the i-th of those that are over: how many hypotheses, best first, and of each its score, its tokens and
+   their log-probabilities, `stride` apart. */
+int batch_found(const batch *b, int i, int stride, int32_t *number, int32_t *lengths, double *scores, int32_t *tokens,
+                float *log_ps) {
+    const search *s = &b->sentences[b->count + i]->search;
+    *number = s->number;
+    for (int k = 0; k < s->n_best; k++) {
+        const ended *one = s->best + k;
+        lengths[k] = one->length, scores[k] = one->score;
+        int n = one->node;
+        for (int j = one->length - 1; j >= 0; j--, n = s->nodes[n].parent)
+            tokens[k * stride + j] = s->nodes[n].token, log_ps[k * stride + j] = s->nodes[n].log_p;
+    }
+    return s->n_best;
 }

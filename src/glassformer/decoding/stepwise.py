@@ -1,0 +1,96 @@
+"""Searches that take their steps together: the model is asked for all at once, and each sentence decides for itself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from glassformer.decoding.beam import BeamSearch, Candidate
+from glassformer.decoding.candidates import Next, drawn, likeliest, looked_at
+from glassformer.decoding.hypothesis import Hypothesis
+from glassformer.decoding.predictor import Predictor
+from glassformer.decoding.rules import Choice, Request, Rules
+from glassformer.decoding.sample import Sampling
+from glassformer.decoding.settings import Beam, Sample, Search
+
+Found = tuple[int, list[Hypothesis]]
+"""The number of a task, and what was found for it, best first."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One sentence to be searched for."""
+
+    number: int
+    request: Request
+    rules: Rules
+    cost: int
+    """Positions to be remembered for it, at most."""
+
+
+class Finder(Protocol):
+    """Searches under way."""
+
+    def join(self, tasks: Sequence[Task]) -> None:
+        """Take these in too."""
+
+    def advance(self) -> list[Found]:
+        """Go on, by a step or several; what is over is returned, and forgotten."""
+
+
+@runtime_checkable
+class FindsItself(Protocol):
+    """A predictor that has a beam search of its own, which finds what ours finds."""
+
+    def finder(self, how: Beam, suppress: Sequence[int]) -> Finder:
+        """Nothing under way yet."""
+
+
+class Stepwise:
+    """A step at a time, for any predictor, any search and any rules."""
+
+    def __init__(self, predictor: Predictor, how: Search, suppress: Sequence[int]) -> None:
+        self.predictor, self.how, self.suppress = predictor, how, suppress
+        self.prediction = predictor.open(how.width)
+        self.under_way: dict[int, BeamSearch | Sampling] = {}
+
+    def join(self, tasks: Sequence[Task]) -> None:
+        self.prediction.join([task.request.source for task in tasks], [task.rules.limit for task in tasks])
+        self.under_way |= {task.number: self._begun(task) for task in tasks}
+
+    def advance(self) -> list[Found]:
+        """Every sentence takes one step; those whose search is over are taken out and returned."""
+        searches = list(self.under_way.values())
+        newest = [node.token for one in searches for node in one.growing]
+        candidates = self._candidates(self.prediction.step(newest, looked_at(self.how), self.suppress), searches)
+        rows: list[int] = []
+        before = 0
+        for one in searches:
+            count = len(one.growing)
+            rows += [before + row for row in one.advance(candidates[before : before + count])]
+            before += count
+        over = [(number, one.best) for number, one in self.under_way.items() if not one.growing]
+        for number, _ in over:
+            del self.under_way[number]
+        self.prediction.keep(rows)
+        return over
+
+    def _begun(self, task: Task) -> BeamSearch | Sampling:
+        if isinstance(self.how, Sample):
+            return Sampling(task.rules, self.how, self.predictor.bos, task.request.source)
+        assert isinstance(self.how, Beam)
+        return BeamSearch(task.rules, self.how, self.predictor.bos)
+
+    def _candidates(self, said: Next, searches: Sequence[BeamSearch | Sampling]) -> list[list[Candidate]]:
+        choices = [choice for one in searches for choice in _choices(one)]
+        if isinstance(self.how, Sample):
+            chances = [own for one in searches if isinstance(one, Sampling) for own in one.chances()]
+            return drawn(said, choices, chances, self.how, self.suppress, self.predictor.eos)
+        return likeliest(said, choices, looked_at(self.how), self.suppress, self.predictor.eos)
+
+
+def _choices(one: BeamSearch | Sampling) -> list[Choice]:
+    """What may come next in each of its rows, which are all of one length."""
+    rules = one.rules
+    if rules.reads_tokens:
+        return [rules.choice(node.length, node.tokens) for node in one.growing]
+    return [rules.choice(one.growing[0].length)] * len(one.growing)
