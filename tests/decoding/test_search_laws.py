@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import settings as tries
 from hypothesis import strategies as st
 
-from glassformer.decoding import Beam, Ensemble, Load, Request, Sample, search
+from glassformer.decoding import Beam, Ensemble, Load, Request, Sample, Task, search
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.rules import occurs
+from glassformer.decoding.search import _joining
+from glassformer.decoding.workers import Hands
 from glassformer.errors import InputError
 from tests.decoding.tables import BOS, EOS, PAD, Table
 
@@ -171,3 +173,27 @@ def test_what_a_model_cannot_write_is_refused():
     for how in (Beam(), Beam.greedy(), Sample()):
         with pytest.raises(InputError, match="not numbers"):
             searched(damaged, [[3]], how)
+
+
+@tries(**hundreds)
+@given(
+    st.lists(st.integers(1, 60), min_size=1, max_size=30),
+    st.builds(Load, st.integers(1, 200), st.sampled_from([None, 1, 3, 8])),
+    st.booleans(),
+    st.randoms(),
+)
+def test_a_worker_never_has_more_under_way_than_it_may(costs, load, refills, chance):
+    tasks = [Task(number, Request([3]), None, cost) for number, cost in enumerate(sorted(costs, reverse=True))]
+    hands, under_way, done = Hands(tasks, 1), [], 0
+    while joining := _joining(hands, 0, list(under_way), refills, load):
+        under_way += [task.cost for task in joining]
+        remembered = sum(under_way) if refills else len(under_way) * under_way[0]
+        assert len(under_way) == 1 or remembered <= load.positions  # one alone may be more: else it would wait for ever
+        assert len(under_way) <= (load.sentences or len(tasks))
+        while under_way and (not refills or chance.random() < 0.7):
+            under_way.pop(chance.randrange(len(under_way)))
+            done += 1
+        while under_way and not _joining(Hands([tasks[-1]], 1), 0, list(under_way), refills, load):
+            under_way.pop()
+            done += 1
+    assert done + len(under_way) == len(tasks)

@@ -39,7 +39,7 @@ class Fast:
     def __init__(self, model: Transformer, library: CDLL, precision: Precision = "float32") -> None:
         config = model.config
         self.library = library
-        self.weights = Weights(model, precision, library.panel_columns())
+        self.weights = Weights(model, precision, library)
         self.bos, self.eos, self.pad = config.bos_id, config.eos_id, config.pad_id
         self.vocab_size = config.vocab_size
         self.source_vocab_size = config.source_vocab_size

@@ -94,6 +94,8 @@ def _declared(found: ctypes.CDLL) -> ctypes.CDLL:
     pointer, integer = ctypes.c_void_p, ctypes.c_int
     for name, arguments, result in (
         ("panel_columns", [], integer),
+        ("room_new", [ctypes.c_size_t], pointer),
+        ("room_free", [pointer], None),
         ("batch_new", [], pointer),
         ("batch_free", [pointer], None),
         ("batch_join", [pointer, pointer, integer, pointer, pointer, pointer, integer], integer),

@@ -3,13 +3,14 @@
 The structures mirror native/transformer.c, field by field.
 """
 
-from ctypes import POINTER, Structure, byref, c_float, c_int32, c_void_p
+from ctypes import CDLL, POINTER, Structure, byref, c_float, c_int32, c_void_p, memmove
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from glassformer.engine.options import PRECISIONS, Precision
+from glassformer.errors import InputError
 from glassformer.model import Transformer
 from glassformer.model.decoder import Decoder
 from glassformer.model.encoder import Encoder
@@ -64,14 +65,46 @@ class CModel(Structure):
     )
 
 
+class Room:
+    """Memory for the matrices, one behind the other in the order in which they are used."""
+
+    CHUNK = 64 * 2**20  # what is not written does not count
+
+    def __init__(self, library: CDLL) -> None:
+        self._library = library
+        self._chunks: list[int] = []
+        self._left = 0
+
+    def put(self, tensor: Tensor) -> int:
+        """The address of a copy of these numbers, which stays there."""
+        tensor = tensor.contiguous()
+        size = -(-tensor.nbytes // 64) * 64
+        if size > self._left:
+            self._left = max(self.CHUNK, size)
+            chunk = self._library.room_new(self._left)
+            if not chunk:
+                raise InputError("There is not enough memory for this model.")
+            self._chunks.append(chunk)
+            self._next = chunk
+        address = self._next
+        memmove(address, tensor.data_ptr(), tensor.nbytes)
+        self._next, self._left = address + size, self._left - size
+        return address
+
+    def __del__(self) -> None:
+        for chunk in self._chunks:
+            self._library.room_free(chunk)
+
+
 class Weights:
     """One model, packed. Many batches may read it at once."""
 
     @torch.no_grad()
-    def __init__(self, model: Transformer, precision: Precision, panel: int) -> None:
+    def __init__(self, model: Transformer, precision: Precision, library: CDLL) -> None:
         self.model = model
         self.precision = precision
-        self.panel = panel
+        self.panel: int = library.panel_columns()
+        self._room = Room(library)
         self._held: list[Any] = []  # what is pointed to must live as long as this
         self._by_length: dict[int, CModel] = {}
         config = model.config
@@ -180,10 +213,10 @@ class Weights:
             found.scale = self._hold(scale)
             found.sums = self._hold((128 * steps.sum(1)).to(torch.int32))
             steps = nn.functional.pad(steps, (0, -steps.shape[1] % 4)).to(torch.int8)
-            found.weight = self._hold(steps.view(-1, self.panel, steps.shape[1] // 4, 4).transpose(1, 2))
+            found.weight = self._room.put(steps.view(-1, self.panel, steps.shape[1] // 4, 4).transpose(1, 2))
         else:
             panels = weight.view(-1, self.panel, weight.shape[1]).transpose(1, 2)
-            found.weight = self._hold(panels.half() if self.precision == "float16" else panels)
+            found.weight = self._room.put(panels.half() if self.precision == "float16" else panels)
         return found
 
     def _hold(self, tensor: Tensor) -> int:

@@ -22,6 +22,12 @@ typedef struct {
 #define EACH_ROW _Pragma("GCC unroll 16") for (int i = 0; i < rows; i++)
 #define EACH_VECTOR _Pragma("GCC unroll 8") for (int v = 0; v < PANEL_VECTORS; v++)
 
+/* Bring these bytes near, while something else is done. */
+INLINE void ask_for(const char *bytes, int count) {
+    __builtin_prefetch(bytes, 0, 2);
+    if (count > 64) __builtin_prefetch(bytes + 64, 0, 2);
+}
+
 INLINE floats load_half(const uint16_t *from) {
 #if defined(__AVX512F__)
     return (floats)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)from));
@@ -37,15 +43,15 @@ INLINE floats load_half(const uint16_t *from) {
 }
 
 /* Add up to ROWS rows of x, interleaved, times `depth` rows of a panel to y; `begin` with the bias. `rows` and `half` are
-   known where this is inlined. What will be worked on next is asked for meanwhile. */
-INLINE void block_floats(int rows, int half, int depth, const float *x, const void *panel, const char *next,
+   known where this is inlined. Meanwhile what comes next is asked for, `pace` bytes for every row of the panel. */
+INLINE void block_floats(int rows, int half, int depth, const float *x, const void *panel, const char *next, int pace,
                          const float *begin, float *y, ptrdiff_t y_stride) {
     floats total[ROWS][PANEL_VECTORS];
     EACH_ROW EACH_VECTOR total[i][v] = load(begin ? begin + v * WIDTH : y + i * y_stride + v * WIDTH);
     const int bytes = PANEL * (half ? 2 : 4);
     for (int k = 0; k < depth; k++) {
         const char *here = (const char *)panel + (ptrdiff_t)k * bytes;
-        for (int line = 0; line < bytes; line += 64) __builtin_prefetch(next + (ptrdiff_t)k * bytes + line, 0, 2);
+        ask_for(next + (ptrdiff_t)k * pace, pace);
         floats w[PANEL_VECTORS];
         EACH_VECTOR w[v] = half ? load_half((const uint16_t *)here + v * WIDTH) : load((const float *)here + v * WIDTH);
         EACH_ROW {
@@ -82,14 +88,14 @@ INLINE ints four_products(ints total, const uint8_t *x, const int8_t *w) {
 }
 
 /* The same with bytes; the sums are whole numbers, so their order does not matter. `worth`: of one step of each row. */
-INLINE void block_bytes(int rows, const product *by, const uint8_t *x, ptrdiff_t x_stride, int column, const float *worth,
-                        float *y, ptrdiff_t y_stride) {
+INLINE void block_bytes(int rows, const product *by, const uint8_t *x, ptrdiff_t x_stride, int column, const char *next,
+                        int pace, const float *worth, float *y, ptrdiff_t y_stride) {
     ints total[ROWS][PANEL_VECTORS];
     EACH_ROW EACH_VECTOR total[i][v] = (ints){0};
     int depth = (by->inputs + 3) / 4, bytes = PANEL * 4;
     const int8_t *panel = (const int8_t *)by->weight + (ptrdiff_t)column * depth * 4;
     for (int k = 0; k < depth; k++, panel += bytes) {
-        for (int line = 0; line < bytes; line += 64) __builtin_prefetch(panel + (ptrdiff_t)depth * bytes + line, 0, 2);
+        ask_for(next + (ptrdiff_t)k * pace, pace);
         EACH_ROW EACH_VECTOR total[i][v] = four_products(total[i][v], x + i * x_stride + 4 * k, panel + v * WIDTH * 4);
     }
     EACH_VECTOR {
@@ -192,8 +198,10 @@ static void multiply(const product *by, int count, const float *x, ptrdiff_t x_s
         for (int i = 0; i < count; i++) worth[i] = quantise(by->inputs, x + i * x_stride, steps + (ptrdiff_t)i * stride);
         for (int column = 0; column < by->outputs; column += PANEL)
             for (int b = 0; b < blocks; b++) {
-                int row = FIRST_ROW(b), rows = FIRST_ROW(b + 1) - row;
-#define BYTES(n) block_bytes(n, by, steps + (ptrdiff_t)row * stride, stride, column, worth + row, y + row * y_stride, y_stride)
+                int row = FIRST_ROW(b), rows = FIRST_ROW(b + 1) - row, pace = PANEL * 4 / blocks;
+                const char *next = (const char *)by->weight + (ptrdiff_t)(column + PANEL) * stride + (ptrdiff_t)b * stride / 4 * pace;
+                const uint8_t *from = steps + (ptrdiff_t)row * stride;
+#define BYTES(n) block_bytes(n, by, from, stride, column, next, pace, worth + row, y + row * y_stride, y_stride)
                 BY_ROWS(rows, BYTES)
             }
         return;
@@ -210,12 +218,13 @@ static void multiply(const product *by, int count, const float *x, ptrdiff_t x_s
             const char *panel = (const char *)by->weight + ((ptrdiff_t)column / PANEL * by->inputs + first) * bytes_a_row;
             for (int b = 0; b < blocks; b++) {
                 int row = FIRST_ROW(b), rows = FIRST_ROW(b + 1) - row;
-                const char *next = b == 0 ? panel + (ptrdiff_t)depth * bytes_a_row : panel;
+                int pace = bytes_a_row / blocks; /* every block asks for its share of the next panel */
+                const char *next = panel + (ptrdiff_t)depth * (bytes_a_row + b * pace);
                 const float *begin = first == 0 ? by->bias + column : NULL;
                 const float *from = x + (ptrdiff_t)row * by->inputs + (ptrdiff_t)first * rows;
                 float *to = y + row * y_stride + column;
-#define FLOATS(n) block_floats(n, 0, depth, from, panel, next, begin, to, y_stride)
-#define HALVES(n) block_floats(n, 1, depth, from, panel, next, begin, to, y_stride)
+#define FLOATS(n) block_floats(n, 0, depth, from, panel, next, pace, begin, to, y_stride)
+#define HALVES(n) block_floats(n, 1, depth, from, panel, next, pace, begin, to, y_stride)
                 if (half) BY_ROWS(rows, HALVES) else BY_ROWS(rows, FLOATS)
             }
         }

@@ -4,6 +4,10 @@
    sentence share what they have in common: a step's keys and values stay where they were written, and each hypothesis
    knows where its own stand. */
 
+#if defined(__linux__)
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#endif
 #include <stdlib.h>
 
 #include "products.h"
@@ -59,6 +63,9 @@ typedef struct {
 /* From one key to the next: a key, its value, and a little more. Without it the same column of many keys would compete for
    one place in the cache. */
 static int key_stride(const model *m) { return 2 * m->heads * m->d_head + 16; }
+
+/* Rows that pass through the layers together, about: as many as leave their numbers near to the processor. */
+#define TOGETHER 56
 
 static int whole(int size) { return (size + PANEL - 1) / PANEL * PANEL; }
 
@@ -215,6 +222,20 @@ int has_fast_bytes(void) {
 #endif
 }
 
+/* Memory for weights, in large pages where the system has them: they are read from front to back again and again, and the
+   processor need not look up so many addresses. */
+void *room_new(size_t size) {
+    size_t page = (size_t)2 << 20;
+    size = (size + page - 1) / page * page;
+    void *room = aligned_alloc(page, size);
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    if (room) madvise(room, size, MADV_HUGEPAGE);
+#endif
+    return room;
+}
+
+void room_free(void *room) { free(room); }
+
 batch *batch_new(void) { return calloc(1, sizeof(batch)); }
 
 void batch_free(batch *b) {
@@ -222,9 +243,8 @@ void batch_free(batch *b) {
     free(b->sentences), free(b->work), free(b->search_work), free(b);
 }
 
-/* Take n sentences in: their tokens one sentence behind the other. Returns 0 if there is no memory for them. */
-int batch_join(const model *m, batch *b, int n, const int32_t *lengths, const int32_t *limits, const int32_t *ids,
-               int width) {
+static int join_some(const model *m, batch *b, int n, const int32_t *lengths, const int32_t *limits, const int32_t *ids,
+                     int width) {
     int rows = 0, longest = 0;
     for (int i = 0; i < n; i++) rows += lengths[i], longest = lengths[i] > longest ? lengths[i] : longest;
     buffers w;
@@ -251,22 +271,33 @@ int batch_join(const model *m, batch *b, int n, const int32_t *lengths, const in
     return 1;
 }
 
-/* Every hypothesis grows by its token, sentence by sentence. Written for each: the logits of what follows; the log of the
-   sum of their exponentials; the log-probabilities of the `count` likeliest tokens that are none of `never`, and those
-   tokens. Returns 0 if there is no memory for it. */
-int batch_step(const model *m, batch *b, const int32_t *tokens, int n_never, const int32_t *never, int count, float *logits,
-               float *sums, float *log_ps, int32_t *likeliest) {
+/* Take n sentences in: their tokens one sentence behind the other. Returns 0 if there is no memory for them. */
+int batch_join(const model *m, batch *b, int n, const int32_t *lengths, const int32_t *limits, const int32_t *ids,
+               int width) {
+    int first = 0, rows = 0;
+    for (int i = 0; i < n; i++) {
+        rows += lengths[i];
+        if (rows < TOGETHER && i < n - 1) continue;
+        if (!join_some(m, b, i + 1 - first, lengths + first, limits + first, ids, width)) return 0;
+        ids += rows, first = i + 1, rows = 0;
+    }
+    return 1;
+}
+
+/* The same as below for n sentences with so many rows. */
+static int step_some(const model *m, batch *b, sentence **sentences, int n, int rows, const int32_t *tokens, int n_never,
+                     const int32_t *never, int count, float *logits, float *sums, float *log_ps, int32_t *likeliest) {
     const stack *d = &m->decoder;
-    int inner = m->heads * m->d_head, stride = key_stride(m), longest = 0, rows = b->rows;
-    for (int i = 0; i < b->count; i++) {
-        const sentence *s = b->sentences[i];
+    int inner = m->heads * m->d_head, stride = key_stride(m), longest = 0;
+    for (int i = 0; i < n; i++) {
+        const sentence *s = sentences[i];
         int most = s->source > s->length + 1 ? s->source : s->length + 1;
         longest = most > longest ? most : longest;
     }
     buffers w;
     if (!buffers_for(m, b, rows, 0, longest, &w)) return 0;
-    for (int i = 0, row = 0; i < b->count; i++) {
-        sentence *s = b->sentences[i];
+    for (int i = 0, row = 0; i < n; i++) {
+        sentence *s = sentences[i];
         for (int r = 0; r < s->rows; r++, row++) {
             embed(m, d, tokens[row], s->length, w.x + (ptrdiff_t)row * w.width);
             s->slots[r * s->limit + s->length] = (uint16_t)r;
@@ -275,8 +306,8 @@ int batch_step(const model *m, batch *b, const int32_t *tokens, int n_never, con
     for (int number = 0; number < d->n_layers; number++) {
         const layer *l = d->layers + number;
         multiply(&l->qkv, rows, before(m, &l->self_norm, rows, &w), w.width, w.wide, w.wide_width, w.room);
-        for (int i = 0, row = 0; i < b->count; i++) {
-            sentence *s = b->sentences[i];
+        for (int i = 0, row = 0; i < n; i++) {
+            sentence *s = sentences[i];
             float *own = s->own + (ptrdiff_t)number * s->limit * s->width * stride;
             for (int r = 0; r < s->rows; r++, row++) {
                 float *qkv = w.wide + (ptrdiff_t)row * w.wide_width;
@@ -293,8 +324,8 @@ int batch_step(const model *m, batch *b, const int32_t *tokens, int n_never, con
         after(m, &l->self_norm, rows, &w);
 
         multiply(&l->cross_q, rows, before(m, &l->cross_norm, rows, &w), w.width, w.wide, w.wide_width, w.room);
-        for (int i = 0, row = 0; i < b->count; i++) {
-            sentence *s = b->sentences[i];
+        for (int i = 0, row = 0; i < n; i++) {
+            sentence *s = sentences[i];
             for (int j = 0; j < s->source; j++) w.at[j] = s->cross + ((ptrdiff_t)number * s->source + j) * stride;
             for (int r = 0; r < s->rows; r++, row++)
                 attend(m->heads, m->d_head, m->scale, w.wide + (ptrdiff_t)row * w.wide_width, s->source, w.at, NULL, 0, w.scores,
@@ -306,13 +337,31 @@ int batch_step(const model *m, batch *b, const int32_t *tokens, int n_never, con
         feed_forward(m, l, rows, &w);
     }
     finish(m, d, rows, &w);
-    for (int i = 0; i < b->count; i++) b->sentences[i]->length++;
+    for (int i = 0; i < n; i++) sentences[i]->length++;
     multiply(&m->output, rows, w.x, w.width, logits, m->output.outputs, w.room);
     for (int i = 0; i < rows; i++, log_ps += count, likeliest += count) {
         const float *row = logits + (ptrdiff_t)i * m->output.outputs;
         sums[i] = log_sum(m->vocab_size, row);
         if (count) largest_of(m->vocab_size, row, n_never, never, count, log_ps, likeliest);
         for (int k = 0; k < count; k++) log_ps[k] = log_p_of(log_ps[k], sums[i]);
+    }
+    return 1;
+}
+
+/* Every hypothesis grows by its token, sentence by sentence. Written for each: the logits of what follows; the log of the
+   sum of their exponentials; the log-probabilities of the `count` likeliest tokens that are none of `never`, and those
+   tokens. Returns 0 if there is no memory for it. */
+int batch_step(const model *m, batch *b, const int32_t *tokens, int n_never, const int32_t *never, int count, float *logits,
+               float *sums, float *log_ps, int32_t *likeliest) {
+    int groups = (b->rows + TOGETHER - 1) / TOGETHER, most = (b->rows + groups - 1) / groups; /* of like size */
+    for (int i = 0, first = 0, rows = 0, row = 0; i < b->count; i++) {
+        rows += b->sentences[i]->rows;
+        if (rows < most && i < b->count - 1) continue;
+        if (!step_some(m, b, b->sentences + first, i + 1 - first, rows, tokens + row, n_never, never, count,
+                       logits + (ptrdiff_t)row * m->output.outputs, sums + row, log_ps + (ptrdiff_t)row * count,
+                       likeliest + (ptrdiff_t)row * count))
+            return 0;
+        row += rows, first = i + 1, rows = 0;
     }
     return 1;
 }

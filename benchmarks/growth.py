@@ -1,0 +1,144 @@
+"""How decoding grows: with the length of targets, with the memory it is allowed, with the lines of a stream.
+
+1. Targets of 512 tokens beside targets of 256, per sentence: keys and values are made once, so twice the tokens should
+   cost about twice the time.
+2. The most memory of a process that translates many sentences, under different budgets of positions.
+3. `glassformer translate` fed a hundred thousand lines, and a million: its memory must not know the difference.
+
+    python benchmarks/growth.py             all of it (about ten minutes on two cores)
+    python benchmarks/growth.py --lines 10000 100000
+"""
+
+import argparse
+import itertools
+import multiprocessing
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from glassformer import ModelConfig, Transformer, street
+from glassformer.decoding import Beam, Load, Request, search
+from glassformer.engine import EngineOptions, open_predictor
+from glassformer.machine import peak_memory
+from timing import interleaved, machine
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "base": {},
+    "tiny": {"d_model": 128, "n_heads": 4, "d_ff": 256, "encoder_layers": 4, "decoder_layers": 4},
+}
+
+
+def endless(shape: str) -> Transformer:
+    """A random model that never ends a sentence by itself."""
+    torch.manual_seed(0)
+    model = Transformer(ModelConfig(vocab_size=8000, output_bias=True, **SHAPES[shape])).eval()
+    with torch.no_grad():
+        model.output_projection.bias[2] = -30
+    return model
+
+
+def lengths(rounds: int) -> None:
+    print("\ntarget tokens: seconds a sentence with 256 and 512, and their ratio")
+    for shape, beam in itertools.product(SHAPES, (1, 4)):
+        predictor = open_predictor(endless(shape), EngineOptions())
+        requests = [Request([*range(10, 40), 2])] * 8
+        runs = {
+            str(extra): partial(
+                search,
+                predictor,
+                requests,
+                Beam(size=beam, longest=0, extra=extra, length_penalty=0.0),
+                Load(sentences=4, workers=2),
+            )
+            for extra in (256, 512)
+        }
+        best = interleaved(runs, rounds)
+        short, long = best["256"] / 8, best["512"] / 8
+        print(f"{shape:5} beam {beam}: {short:.3f} s, {long:.3f} s: {long / short:.2f}x", flush=True)
+
+
+def _under(positions: int, answer: Any) -> None:
+    torch.set_num_threads(1)
+    model = endless("base")
+    predictor = open_predictor(model, EngineOptions())
+    search(predictor, [Request([5, 2])], Beam(longest=0, extra=5))
+    before = peak_memory()
+    requests = [Request([*range(10, 40), 2])] * 200
+    search(predictor, requests, Beam(size=4, longest=0, extra=40, length_penalty=0.0), Load(positions))
+    config = model.config
+    allowed = positions * config.decoder_layers * 2 * config.d_model * 4
+    answer.put((before, peak_memory(), allowed))
+
+
+def budgets() -> None:
+    print("\nbase, 200 sentences of 31 and 40 tokens, beam 4, one worker: what a budget of positions allows and takes")
+    context = multiprocessing.get_context("spawn")
+    for positions in (1_000, 4_000, 16_000):
+        answers = context.Queue()
+        process = context.Process(target=_under, args=(positions, answers))
+        process.start()
+        before, after, allowed = answers.get()
+        process.join()
+        print(
+            f"{positions:6,} positions: keys and values may take {allowed / 2**20:,.0f} MB; "
+            f"the process grew by {(after - before) / 2**20:,.0f} MB",
+            flush=True,
+        )
+
+
+def _lines(count: int) -> Iterator[bytes]:
+    """Real sentences, over and over, each with a number so that none comes twice."""
+    sentences = [pair.source for pair in street.sentences("test", 5000)]
+    for number, sentence in enumerate(itertools.islice(itertools.cycle(sentences), count)):
+        yield f"{sentence} {number}\n".encode()
+
+
+def stream(counts: list[int]) -> None:
+    print("\nlines through `glassformer translate street --beam 1 --precision int8`: most memory, lines a second")
+    command = [str(Path(sys.executable).with_name("glassformer")), "translate", "street", "-"]
+    for count in counts:
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            [*command, "--beam", "1", "--precision", "int8"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert process.stdin
+        assert process.stdout
+        feeder = multiprocessing.get_context("fork").Process(target=_feed, args=(process.stdin, count))
+        feeder.start()
+        process.stdin.close()
+        peak = written = 0
+        for written, _ in enumerate(process.stdout, start=1):
+            if written % 10_000 == 0 or written == count:
+                status = Path(f"/proc/{process.pid}/status").read_text().split()
+                peak = max(peak, int(status[status.index("VmHWM:") + 1]))
+        process.wait()
+        feeder.join()
+        seconds = time.perf_counter() - start
+        print(f"{count:9,} in, {written:9,} out: {peak / 1024:,.0f} MB, {count / seconds:,.0f} a second", flush=True)
+
+
+def _feed(to: Any, count: int) -> None:
+    for line in _lines(count):
+        to.write(line)
+    to.close()
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--lines", type=int, nargs="*", default=[100_000, 1_000_000])
+    asked = options.parse_args()
+    print(machine())
+    lengths(asked.rounds)
+    budgets()
+    stream(asked.lines)
+
+
+if __name__ == "__main__":
+    main()
