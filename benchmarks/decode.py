@@ -4,7 +4,7 @@ Every source has 14 tokens, every target 20: the end of sentence is made so unli
 contestant has its own process and its best setting: ours and CTranslate2 a single-threaded worker for each core,
 Hugging Face all cores as threads. They take turns, and each one's best round counts.
 
-    python benchmarks/decode.py                 the whole table (about 40 minutes on two cores)
+    python benchmarks/decode.py                 the whole table (about 20 minutes on two cores)
     python benchmarks/decode.py --only tiny     one of the models: base-8k, base-32k, tiny
 """
 
@@ -28,10 +28,13 @@ MODELS = {
     "base-32k": (ModelConfig(vocab_size=32000, **MARIAN), (1, 32, 128)),
     "tiny": (ModelConfig(vocab_size=8000, **MARIAN, **TINY), (1, 64)),
 }
-CLASSES = {
-    "float32": ("glassformer float32", "ctranslate2 float32", "hugging face"),
-    "int8": ("glassformer int8", "ctranslate2 int8"),
+OURS = ("glassformer float32", "glassformer float16", "glassformer int8")
+PEERS = {  # whom each of ours is compared with; CTranslate2 has no float16 on processors
+    "glassformer float32": ("ctranslate2 float32", "hugging face"),
+    "glassformer float16": ("ctranslate2 float32", "hugging face"),
+    "glassformer int8": ("ctranslate2 int8", "hugging face"),
 }
+EVERYBODY = (*OURS, "ctranslate2 float32", "ctranslate2 int8", "hugging face")
 
 
 def task(config: ModelConfig, beam: int, batch: int, rounds_of: int) -> Task:
@@ -42,37 +45,39 @@ def task(config: ModelConfig, beam: int, batch: int, rounds_of: int) -> Task:
     return Task([[*row, config.eos_id] for row in ids.tolist()], how, batch)
 
 
+def compare(name: str, config: ModelConfig, directory: Path, asked: argparse.Namespace) -> None:
+    """Everybody on every task of one model."""
+    contestants = [Contestant(one, directory) for one in EVERYBODY]
+    for beam in asked.beams:
+        for batch in asked.batches or MODELS[name][1]:
+            work = task(config, beam, batch, rounds_of=max(1, (4 if name != "tiny" else 64) // batch))
+            speed = {one.name: one.tokens_per_second for one in contest(contestants, work, asked.rounds)}
+            print(f"\n{name}, beam {beam}, {batch} at a time (tokens/s)", flush=True)
+            for one, peers in PEERS.items():
+                ratios = ", ".join(f"{peer} {speed[peer]:,.0f} ({speed[one] / speed[peer]:.2f}x)" for peer in peers)
+                print(f"  {one:20} {speed[one]:9,.0f}   against {ratios}", flush=True)
+    for contestant in contestants:
+        contestant.close()
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--only", nargs="*", choices=MODELS, default=list(MODELS))
-    options.add_argument("--classes", nargs="*", choices=CLASSES, default=list(CLASSES))
     options.add_argument("--beams", nargs="*", type=int, default=[1, 4])
     options.add_argument("--batches", nargs="*", type=int, help="instead of each model's own")
     options.add_argument("--rounds", type=int, default=4)
     asked = options.parse_args()
     print(machine(), flush=True)
-    print(f"{'model':9} {'class':8} {'beam':>4} {'batch':>5}  " + "tokens/s, and ours against each", flush=True)
     for name in asked.only:
-        config, batches = MODELS[name]
+        config = MODELS[name][0]
         torch.manual_seed(0)
         model = Transformer(config)
         with torch.no_grad():
             model.output_projection.bias[config.eos_id] = -30
         with tempfile.TemporaryDirectory() as folder:
             save_model(model, Path(folder) / "model")
-            for kind in asked.classes:
-                contestants = [Contestant(one, Path(folder) / "model") for one in CLASSES[kind]]
-                for beam in asked.beams:
-                    for batch in asked.batches or batches:
-                        work = task(config, beam, batch, rounds_of=max(1, (4 if name != "tiny" else 64) // batch))
-                        ours, *others = contest(contestants, work, asked.rounds)
-                        line = f"{name:9} {kind:8} {beam:4} {batch:5}  ours {ours.tokens_per_second:,.0f}"
-                        for one in others:
-                            ratio = ours.tokens_per_second / one.tokens_per_second
-                            line += f"  {one.name} {one.tokens_per_second:,.0f} ({ratio:.2f}x)"
-                        print(line, flush=True)
-                for contestant in contestants:
-                    contestant.close()
+            compare(name, config, Path(folder) / "model", asked)
+    print("\n" + machine())
 
 
 if __name__ == "__main__":

@@ -184,16 +184,13 @@ def test_what_a_model_cannot_write_is_refused():
 )
 def test_a_worker_never_has_more_under_way_than_it_may(costs, load, refills, chance):
     tasks = [Task(number, Request([3]), None, cost) for number, cost in enumerate(sorted(costs, reverse=True))]
-    hands, under_way, done = Hands(tasks, 1), [], 0
-    while joining := _joining(hands, 0, list(under_way), refills, load):
+    hands, under_way, taken = Hands(tasks, 1), [], 0
+    while taken < len(tasks):
+        joining = _joining(hands, 0, list(under_way), refills, load)
+        taken += len(joining)
         under_way += [task.cost for task in joining]
+        assert under_way, "nobody works, and somebody waits"
         remembered = sum(under_way) if refills else len(under_way) * under_way[0]
-        assert len(under_way) == 1 or remembered <= load.positions  # one alone may be more: else it would wait for ever
+        assert len(under_way) == 1 or remembered <= load.positions  # one alone may need more
         assert len(under_way) <= (load.sentences or len(tasks))
-        while under_way and (not refills or chance.random() < 0.7):
-            under_way.pop(chance.randrange(len(under_way)))
-            done += 1
-        while under_way and not _joining(Hands([tasks[-1]], 1), 0, list(under_way), refills, load):
-            under_way.pop()
-            done += 1
-    assert done + len(under_way) == len(tasks)
+        under_way.pop(chance.randrange(len(under_way)))

@@ -69,7 +69,7 @@ def _cache() -> Path:
         owner = folder.stat()
         if owner.st_uid == os.getuid() and not owner.st_mode & 0o022 and os.access(folder, os.W_OK):
             return folder
-    except OSError:
+    except (OSError, AttributeError):  # no such place, or a system without owners
         pass
     return _of_this_process()
 
