@@ -21,7 +21,13 @@ tables = st.builds(Table, st.integers(0, 2**32), st.integers(4, 9), st.floats(0.
 sources = st.lists(st.integers(3, 9), min_size=1, max_size=6)
 batches = st.lists(sources, min_size=1, max_size=5)
 penalties = st.sampled_from([0.0, 0.6, 1.0, 1.7])
-loads = st.builds(Load, st.sampled_from([1, 50, 10_000]), st.sampled_from([None, 1, 2, 3]), st.integers(1, 3))
+loads = st.builds(
+    Load,
+    st.sampled_from([1, 50, 10_000]),
+    st.sampled_from([None, 1, 2, 3]),
+    st.sampled_from([None, 4]),
+    st.integers(1, 3),
+)
 short = {"longest": 1.0, "extra": 3}
 
 
@@ -178,19 +184,21 @@ def test_what_a_model_cannot_write_is_refused():
 @tries(**hundreds)
 @given(
     st.lists(st.integers(1, 60), min_size=1, max_size=30),
-    st.builds(Load, st.integers(1, 200), st.sampled_from([None, 1, 3, 8])),
+    st.builds(Load, st.integers(1, 200), st.sampled_from([None, 1, 3, 8]), st.sampled_from([None, 1, 5, 20])),
     st.booleans(),
+    st.integers(1, 4),
     st.randoms(),
 )
-def test_a_worker_never_has_more_under_way_than_it_may(costs, load, refills, chance):
+def test_a_worker_never_has_more_under_way_than_it_may(costs, load, refills, width, chance):
     tasks = [Task(number, Request([3]), None, cost) for number, cost in enumerate(sorted(costs, reverse=True))]
     hands, under_way, taken = Hands(tasks, 1), [], 0
     while taken < len(tasks):
-        joining = _joining(hands, 0, list(under_way), refills, load)
+        joining = _joining(hands, 0, list(under_way), refills, load, width)
         taken += len(joining)
         under_way += [task.cost for task in joining]
         assert under_way, "nobody works, and somebody waits"
         remembered = sum(under_way) if refills else len(under_way) * under_way[0]
         assert len(under_way) == 1 or remembered <= load.positions  # one alone may need more
         assert len(under_way) <= (load.sentences or len(tasks))
+        assert len(under_way) == 1 or len(under_way) * width <= (load.rows or width * len(tasks))
         under_way.pop(chance.randrange(len(under_way)))

@@ -26,8 +26,14 @@ class Load:
     """Source and target positions that a worker remembers, at most, unless one sentence alone needs more."""
     sentences: int | None = None
     """Sentences that a worker has under way, at most; None for as many as fit."""
+    rows: int | None = None
+    """Hypotheses that a worker has under way, about: more would gain nothing; None for as many as fit."""
     workers: int = 1
     """Threads that search, each its own sentences."""
+
+    def most(self, width: int) -> float:
+        """Sentences of so many hypotheses that a worker has under way, at most."""
+        return min(self.sentences or math.inf, max(1, self.rows // width) if self.rows else math.inf)
 
 
 def search(
@@ -86,7 +92,7 @@ def _work(
     finder = _finder(predictor, how, suppress, alone)
     costs: dict[int, int] = {}
     while not hands.stopped:
-        if joining := _joining(hands, worker, list(costs.values()), predictor.refills, load):
+        if joining := _joining(hands, worker, list(costs.values()), predictor.refills, load, how.width):
             finder.join(joining)
             costs |= {task.number: task.cost for task in joining}
         if not costs:
@@ -103,12 +109,12 @@ def _finder(predictor: Predictor, how: Search, suppress: Sequence[int], alone: b
     return Stepwise(predictor, how, suppress)
 
 
-def _joining(hands: Hands[Task], worker: int, costs: list[int], refills: bool, load: Load) -> list[Task]:
+def _joining(hands: Hands[Task], worker: int, costs: list[int], refills: bool, load: Load, width: int) -> list[Task]:
     """The sentences to take in now, beside those of these costs.
 
     A worker fills up when a quarter of its room is free: reading a few sources at a time would waste the matrices.
     """
-    most = load.sentences or math.inf
+    most = load.most(width)
     if costs and not (refills and sum(costs) <= load.positions * 3 // 4 and len(costs) <= most * 3 / 4):
         return []
 

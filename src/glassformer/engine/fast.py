@@ -17,6 +17,8 @@ from glassformer.engine.weights import Weights
 from glassformer.errors import InputError
 from glassformer.model import Transformer
 
+ENOUGH = 56
+"""Rows that keep a processor busy (TOGETHER in native/transformer.c): more only take memory."""
 STEPS = 32
 """Steps in one call, at most: between calls somebody may want to stop."""
 

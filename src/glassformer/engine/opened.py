@@ -6,7 +6,7 @@ from typing import Protocol
 
 from glassformer import decoding
 from glassformer.decoding import Ensemble, Hypothesis, Load, Plain, Predictor, Request, Search
-from glassformer.engine.fast import Fast
+from glassformer.engine.fast import ENOUGH, Fast
 from glassformer.engine.library import library
 from glassformer.engine.options import EngineOptions
 from glassformer.engine.rounded import rounded
@@ -50,6 +50,7 @@ def open_engine(models: Sequence[Transformer], options: EngineOptions, directory
     load = Load(
         positions=options.positions,
         sentences=1 if options.exact and not compiled else options.sentences,
+        rows=ENOUGH if compiled else None,
         workers=(options.workers or cores()) if compiled else 1,  # torch has threads of its own
     )
     return Searching(predictors[0] if len(predictors) == 1 else Ensemble(predictors), load)

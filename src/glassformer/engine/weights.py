@@ -222,7 +222,7 @@ class Weights:
     def _hold(self, tensor: Tensor) -> int:
         """The address of these numbers, which stay there."""
         tensor = tensor.detach().cpu()
-        tensor = (tensor.float() if tensor.dtype in (torch.float64, torch.bfloat16) else tensor).contiguous()
+        tensor = (tensor.float() if tensor.is_floating_point() else tensor).contiguous()
         self._held.append(tensor)
         return tensor.data_ptr()
 

@@ -21,6 +21,7 @@ from glassformer.decoding import Beam, Load, Request, search
 from glassformer.decoding.predictor import padded
 from glassformer.decoding.rules import rules_for
 from glassformer.engine import EngineOptions, open_predictor
+from glassformer.engine.fast import ENOUGH
 from glassformer.errors import InputError
 from glassformer.interop.ctranslate2 import open_ctranslate2, unsupported, write_ctranslate2
 from glassformer.interop.hugging_face import as_marian, not_marian
@@ -148,10 +149,10 @@ def _opened(name: str, model: Transformer) -> Callable[[Task], int]:
 def _ours(model: Transformer, precision: str) -> Callable[[Task], int]:
     engine = {"engine": "plain"} if precision == "plain" else {"precision": precision}
     predictor = open_predictor(model, EngineOptions(**engine))  # type: ignore[arg-type]
-    workers = 1 if precision == "plain" else cores()
+    workers, rows = (1, None) if precision == "plain" else (cores(), ENOUGH)
 
     def translate(task: Task) -> int:
-        load = Load(positions=2**62, sentences=task.sentences, workers=workers)
+        load = Load(positions=2**62, sentences=task.sentences, rows=rows, workers=workers)
         found = search(predictor, [Request(source) for source in task.sources], task.beam, load)
         return sum(len(own[0].tokens) for own in found)
 

@@ -86,49 +86,67 @@ static void softmax(int count, float *x) {
     for (int i = 0; i < count; i += WIDTH) store(x + i, load(x + i) * factor);
 }
 
-/* The sum of `vectors` vectors that stand `from` floats behind each of `at`, each times its weight. */
+/* q k of up to WIDTH keys, times the scale, and -inf where there is none; keys stand `from` floats behind `at`. */
+INLINE floats compared(int size, float scale, const float *q, int count, const float *const *at, int from) {
+    floats total[WIDTH];
+    for (int j = 0; j < WIDTH; j++) {
+        total[j] = all(0);
+        if (j >= count) continue;
+        const float *k = at[j] + from;
+        int i = 0;
+        for (; i + WIDTH <= size; i += WIDTH) total[j] += load(q + i) * load(k + i);
+        if (i < size) total[j] += load_part(q + i, size - i, 0) * load_part(k + i, size - i, 0);
+    }
+    return filled(sums(total) * scale, count, -INFINITY);
+}
+
+/* Add to `out` the `vectors` vectors that stand `from` floats behind each of `at`, each times its weight. */
 INLINE void weighted(int vectors, int count, const float *weights, const float *const *at, int from, float *out) {
-    floats total[4] = {{0}, {0}, {0}, {0}};
+    floats total[4];
+    _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) total[v] = load(out + v * WIDTH);
     for (int j = 0; j < count; j++)
         _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) total[v] += weights[j] * load(at[j] + from + v * WIDTH);
     _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) store(out + v * WIDTH, total[v]);
 }
 
-/* q k of all keys, times the scale, and -inf behind them up to a whole vector; keys stand `from` floats behind `at`. */
-INLINE void compare(int size, float scale, const float *q, int count, const float *const *at, int from, float *scores) {
-    for (int first = 0; first < count; first += WIDTH) {
-        floats total[WIDTH];
-        for (int j = 0; j < WIDTH; j++) {
-            total[j] = all(0);
-            if (first + j >= count) continue;
-            const float *k = at[first + j] + from;
-            int i = 0;
-            for (; i + WIDTH <= size; i += WIDTH) total[j] += load(q + i) * load(k + i);
-            if (i < size) total[j] += load_part(q + i, size - i, 0) * load_part(k + i, size - i, 0);
-        }
-        store(scores + first, filled(sums(total) * scale, count - first, -INFINITY));
-    }
+/* Bring up to WIDTH rows near, while something else is done. */
+INLINE void ask_for_rows(const float *const *at, int count, int from, int size) {
+    for (int j = 0; j < count && j < WIDTH; j++)
+        for (int i = 0; i < size; i += 16) __builtin_prefetch(at[j] + from + i, 0, 3);
 }
 
 /* softmax(scale q k + bias) v for every head of one query. Keys stand at `at`, each with its value behind it: a key's heads
-   one after another, then the value's. `bias` may be NULL: of a head, then `bias_stride` further that of the next. `own`
-   has room for `count` and a vector more. */
+   one after another, then the value's. `bias` may be NULL: of a head, then `bias_stride` further that of the next. `scores`
+   has `stride` floats for each head, a vector more than `count` at least. A few keys at a time, and all heads of them: keys
+   stand far apart, and the processor remembers where only so many are. */
 static void attend(int heads, int size, float scale, const float *q, int count, const float *const *at, const float *bias,
-                   int bias_stride, float *own, float *context) {
-    int behind = heads * size;
+                   int bias_stride, float *scores, int stride, float *context) {
+    for (int first = 0; first < count; first += WIDTH) {
+        int few = count - first < WIDTH ? count - first : WIDTH;
+        ask_for_rows(at + first + WIDTH, count - first - WIDTH, 0, heads * size);
+        for (int h = 0; h < heads; h++)
+            store(scores + h * stride + first, compared(size, scale, q + h * size, few, at + first, h * size));
+    }
     for (int h = 0; h < heads; h++) {
-        float *out = context + h * size;
-        compare(size, scale, q + h * size, count, at, h * size, own);
+        float *own = scores + h * stride;
         for (int j = 0; bias && j < count; j += WIDTH)
             store(own + j, load(own + j) + part_of(bias + (ptrdiff_t)h * bias_stride, j, count, 0));
         softmax(count, own);
-        int i = 0, from = behind + h * size;
-        for (; i + 4 * WIDTH <= size; i += 4 * WIDTH) weighted(4, count, own, at, from + i, out + i);
-        for (; i + 2 * WIDTH <= size; i += 2 * WIDTH) weighted(2, count, own, at, from + i, out + i);
-        for (; i + WIDTH <= size; i += WIDTH) weighted(1, count, own, at, from + i, out + i);
-        for (; i < size; i++) {
-            out[i] = 0;
-            for (int j = 0; j < count; j++) out[i] += own[j] * at[j][from + i];
+    }
+    memset(context, 0, sizeof(float) * heads * size);
+    for (int first = 0; first < count; first += WIDTH) {
+        int few = count - first < WIDTH ? count - first : WIDTH;
+        const float *const *here = at + first;
+        ask_for_rows(here + WIDTH, count - first - WIDTH, heads * size, heads * size);
+        for (int h = 0; h < heads; h++) {
+            const float *own = scores + h * stride + first;
+            float *out = context + h * size;
+            int i = 0, from = (heads + h) * size;
+            for (; i + 4 * WIDTH <= size; i += 4 * WIDTH) weighted(4, few, own, here, from + i, out + i);
+            for (; i + 2 * WIDTH <= size; i += 2 * WIDTH) weighted(2, few, own, here, from + i, out + i);
+            for (; i + WIDTH <= size; i += WIDTH) weighted(1, few, own, here, from + i, out + i);
+            for (; i < size; i++)
+                for (int j = 0; j < few; j++) out[i] += own[j] * here[j][from + i];
         }
     }
 }

@@ -10,9 +10,8 @@
 #endif
 #include <stdlib.h>
 
-#include "products.h"
-
 #include "beam.h"
+#include "products.h"
 
 typedef struct {
     norm self_norm, cross_norm, feed_forward_norm;
@@ -30,9 +29,9 @@ typedef struct {
 
 typedef struct {
     int32_t d_model, heads, d_head, d_ff, vocab_size, bos, norm_first, activation, gated;
-    int32_t length; /* positions that the tables below and of the stacks have */
+    int32_t length;                    /* positions that the tables below and of the stacks have */
     float eps, scale, embedding_scale; /* of norms, of attention's scores, of embeddings */
-    const float *cos, *sin; /* of rotary positions; or NULL */
+    const float *cos, *sin;            /* of rotary positions; or NULL */
     stack encoder, decoder;
     product cross_kv; /* every decoder layer's keys and values of the source, in one matrix */
     product output;
@@ -54,10 +53,8 @@ typedef struct {
 typedef struct {
     sentence **sentences;
     int32_t count, rows, kept; /* behind the `count` under way, `kept` whose memory waits for others */
-    size_t room; /* bytes at `work` */
-    char *work;  /* what a call needs between its beginning and its end */
-    size_t search_room;
-    char *search_work; /* the same for a search */
+    size_t room, search_room;  /* bytes at the next two */
+    char *work, *search_work;  /* what a step, and what a search needs between its beginning and its end */
 } batch;
 
 /* From one key to the next: a key, its value, and a little more. Without it the same column of many keys would compete for
@@ -74,7 +71,7 @@ typedef struct {
     float *x, *y, *h, *wide, *scores;
     const float **at;
     float *room;
-    int width, wide_width;
+    int width, wide_width, scores_stride;
 } buffers;
 
 static int buffers_for(const model *m, batch *b, int rows, int widest, int longest, buffers *all) {
@@ -84,9 +81,10 @@ static int buffers_for(const model *m, batch *b, int rows, int widest, int longe
     all->wide_width = wide > hidden ? wide : hidden;
     if (widest > all->wide_width) all->wide_width = widest;
     int deepest = all->wide_width > all->width ? all->wide_width : all->width;
+    all->scores_stride = longest + 2 * WIDTH;
     size_t sizes[] = {
         sizeof(float) * rows * all->width,      sizeof(float) * rows * all->width,    sizeof(float) * rows * all->width,
-        sizeof(float) * rows * all->wide_width, sizeof(float) * (longest + 2 * WIDTH), sizeof(float *) * (longest + 1),
+        sizeof(float) * rows * all->wide_width, sizeof(float) * m->heads * all->scores_stride, sizeof(float *) * (longest + 1),
         sizeof(float) * rows * (deepest + 2),
     };
     size_t total = 0, at[7];
@@ -175,7 +173,7 @@ static void encode(const model *m, int n, const int32_t *lengths, const int32_t 
             }
             for (int j = 0; j < lengths[i]; j++)
                 attend(m->heads, m->d_head, m->scale, w->wide + (ptrdiff_t)(row + j) * w->wide_width, lengths[i], w->at,
-                       bias_of(m, s, j), 2 * m->length - 1, w->scores,
+                       bias_of(m, s, j), 2 * m->length - 1, w->scores, w->scores_stride,
                        w->h + (ptrdiff_t)(row + j) * w->width);
         }
         multiply(&l->out, rows, w->h, w->width, w->y, w->width, w->room);
@@ -317,7 +315,7 @@ static int step_some(const model *m, batch *b, sentence **sentences, int n, int 
                 const uint16_t *slots = s->slots + r * s->limit;
                 for (int j = 0; j <= s->length; j++) w.at[j] = own + ((ptrdiff_t)j * s->width + slots[j]) * stride;
                 attend(m->heads, m->d_head, m->scale, qkv, s->length + 1, w.at, bias_of(m, d, s->length), 2 * m->length - 1,
-                       w.scores, w.h + (ptrdiff_t)row * w.width);
+                       w.scores, w.scores_stride, w.h + (ptrdiff_t)row * w.width);
             }
         }
         multiply(&l->out, rows, w.h, w.width, w.y, w.width, w.room);
@@ -329,7 +327,7 @@ static int step_some(const model *m, batch *b, sentence **sentences, int n, int 
             for (int j = 0; j < s->source; j++) w.at[j] = s->cross + ((ptrdiff_t)number * s->source + j) * stride;
             for (int r = 0; r < s->rows; r++, row++)
                 attend(m->heads, m->d_head, m->scale, w.wide + (ptrdiff_t)row * w.wide_width, s->source, w.at, NULL, 0, w.scores,
-                       w.h + (ptrdiff_t)row * w.width);
+                       w.scores_stride, w.h + (ptrdiff_t)row * w.width);
         }
         multiply(&l->cross_out, rows, w.h, w.width, w.y, w.width, w.room);
         after(m, &l->cross_norm, rows, &w);
