@@ -115,38 +115,58 @@ INLINE void ask_for_rows(const float *const *at, int count, int from, int size) 
         for (int i = 0; i < size; i += 16) __builtin_prefetch(at[j] + from + i, 0, 3);
 }
 
-/* softmax(scale q k + bias) v for every head of one query. Keys stand at `at`, each with its value behind it: a key's heads
-   one after another, then the value's. `bias` may be NULL: of a head, then `bias_stride` further that of the next. `scores`
-   has `stride` floats for each head, a vector more than `count` at least. A few keys at a time, and all heads of them: keys
-   stand far apart, and the processor remembers where only so many are. */
-static void attend(int heads, int size, float scale, const float *q, int count, const float *const *at, const float *bias,
-                   int bias_stride, float *scores, int stride, float *context) {
-    for (int first = 0; first < count; first += WIDTH) {
-        int few = count - first < WIDTH ? count - first : WIDTH;
-        ask_for_rows(at + first + WIDTH, count - first - WIDTH, 0, heads * size);
-        for (int h = 0; h < heads; h++)
-            store(scores + h * stride + first, compared(size, scale, q + h * size, few, at + first, h * size));
+#define QUERIES 8 /* that look at keys together, at most */
+
+/* What queries look at. Keys stand at `at`, each with its value behind it: a key's heads one after another, then the value's. */
+typedef struct {
+    int heads, size; /* of each */
+    float scale;
+    int count; /* keys */
+    const float *const *at;
+    int at_step;           /* from one query's keys to the next's: 0 if all look at the same */
+    const float *bias;     /* of the first key and head; or NULL */
+    int bias_step;         /* from one query's to the next's */
+    ptrdiff_t bias_stride; /* from one head's to the next's */
+    float *scores;         /* room for QUERIES, for each head of them `stride` floats: a vector more than `count` */
+    int stride;
+} keys;
+
+/* softmax(scale q k + bias) v for every head of up to QUERIES queries. A few keys at a time, for all heads and queries: keys
+   stand far apart and may be many, and only so much stays near the processor. */
+static void attend(const keys *k, int queries, const float *q, ptrdiff_t q_stride, float *context, ptrdiff_t context_stride) {
+    int heads = k->heads, size = k->size, inner = heads * size;
+    for (int first = 0; first < k->count; first += WIDTH) {
+        int few = k->count - first < WIDTH ? k->count - first : WIDTH;
+        ask_for_rows(k->at + first + WIDTH, k->count - first - WIDTH, 0, inner);
+        for (int r = 0; r < queries; r++)
+            for (int h = 0; h < heads; h++)
+                store(k->scores + (r * heads + h) * k->stride + first,
+                      compared(size, k->scale, q + r * q_stride + h * size, few, k->at + r * k->at_step + first, h * size));
     }
-    for (int h = 0; h < heads; h++) {
-        float *own = scores + h * stride;
-        for (int j = 0; bias && j < count; j += WIDTH)
-            store(own + j, load(own + j) + part_of(bias + (ptrdiff_t)h * bias_stride, j, count, 0));
-        softmax(count, own);
-    }
-    memset(context, 0, sizeof(float) * heads * size);
-    for (int first = 0; first < count; first += WIDTH) {
-        int few = count - first < WIDTH ? count - first : WIDTH;
-        const float *const *here = at + first;
-        ask_for_rows(here + WIDTH, count - first - WIDTH, heads * size, heads * size);
+    for (int r = 0; r < queries; r++) {
         for (int h = 0; h < heads; h++) {
-            const float *own = scores + h * stride + first;
-            float *out = context + h * size;
-            int i = 0, from = (heads + h) * size;
-            for (; i + 4 * WIDTH <= size; i += 4 * WIDTH) weighted(4, few, own, here, from + i, out + i);
-            for (; i + 2 * WIDTH <= size; i += 2 * WIDTH) weighted(2, few, own, here, from + i, out + i);
-            for (; i + WIDTH <= size; i += WIDTH) weighted(1, few, own, here, from + i, out + i);
-            for (; i < size; i++)
-                for (int j = 0; j < few; j++) out[i] += own[j] * here[j][from + i];
+            float *own = k->scores + (r * heads + h) * k->stride;
+            const float *bias = k->bias ? k->bias + r * k->bias_step + h * k->bias_stride : NULL;
+            for (int j = 0; bias && j < k->count; j += WIDTH) store(own + j, load(own + j) + part_of(bias, j, k->count, 0));
+            softmax(k->count, own);
+        }
+        memset(context + r * context_stride, 0, sizeof(float) * inner);
+    }
+    for (int first = 0; first < k->count; first += WIDTH) {
+        int few = k->count - first < WIDTH ? k->count - first : WIDTH;
+        ask_for_rows(k->at + first + WIDTH, k->count - first - WIDTH, inner, inner);
+        for (int r = 0; r < queries; r++) {
+            const float *const *here = k->at + r * k->at_step + first;
+            for (int h = 0; h < heads; h++) {
+                const float *own = k->scores + (r * heads + h) * k->stride + first;
+                float *out = context + r * context_stride + h * size;
+                int i = 0, from = inner + h * size;
+                for (; i + 4 * WIDTH <= size; i += 4 * WIDTH) weighted(4, few, own, here, from + i, out + i);
+                for (; i + 2 * WIDTH <= size; i += 2 * WIDTH) weighted(2, few, own, here, from + i, out + i);
+                for (; i + WIDTH <= size; i += WIDTH) weighted(1, few, own, here, from + i, out + i);
+                for (; i < size; i++)
+                    for (int j = 0; j < few; j++) out[i] += own[j] * here[j][from + i];
+            }
         }
     }
 }

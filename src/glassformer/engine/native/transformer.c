@@ -49,12 +49,32 @@ typedef struct {
     search search;                /* unless somebody else decides what comes next */
 } sentence;
 
+/* Memory that is kept for the next call, and grows when more is needed. */
+typedef struct {
+    size_t size;
+    char *at;
+} memory;
+
+/* Parts of these sizes in it, one behind the other; 0 if there is not so much. */
+static int parts_of(memory *all, int count, const size_t *sizes, void **parts) {
+    size_t total = 0;
+    for (int i = 0; i < count; i++) total += (sizes[i] + 127) / 64 * 64;
+    if (total > all->size) {
+        free(all->at);
+        all->at = aligned_alloc(64, total);
+        all->size = all->at ? total : 0;
+        if (!all->at) return 0;
+    }
+    char *at = all->at;
+    for (int i = 0; i < count; i++) parts[i] = at, at += (sizes[i] + 127) / 64 * 64;
+    return 1;
+}
+
 /* Sentences that take their steps together. */
 typedef struct {
     sentence **sentences;
     int32_t count, rows, kept; /* behind the `count` under way, `kept` whose memory waits for others */
-    size_t room, search_room;  /* bytes at the next two */
-    char *work, *search_work;  /* what a step, and what a search needs between its beginning and its end */
+    memory work, search_work;  /* what a step, and what a search needs between its beginning and its end */
 } batch;
 
 /* From one key to the next: a key, its value, and a little more. Without it the same column of many keys would compete for
@@ -84,20 +104,13 @@ static int buffers_for(const model *m, batch *b, int rows, int widest, int longe
     all->scores_stride = longest + 2 * WIDTH;
     size_t sizes[] = {
         sizeof(float) * rows * all->width,      sizeof(float) * rows * all->width,    sizeof(float) * rows * all->width,
-        sizeof(float) * rows * all->wide_width, sizeof(float) * m->heads * all->scores_stride, sizeof(float *) * (longest + 1),
+        sizeof(float) * rows * all->wide_width, sizeof(float) * QUERIES * m->heads * all->scores_stride,
+        sizeof(float *) * QUERIES * longest,
         sizeof(float) * rows * (deepest + 2),
     };
-    size_t total = 0, at[7];
-    for (int i = 0; i < 7; i++) at[i] = total, total += (sizes[i] + 127) / 64 * 64;
-    if (total > b->room) {
-        free(b->work);
-        b->work = aligned_alloc(64, total);
-        b->room = b->work ? total : 0;
-        if (!b->work) return 0;
-    }
-    all->x = (float *)(b->work + at[0]), all->y = (float *)(b->work + at[1]), all->h = (float *)(b->work + at[2]);
-    all->wide = (float *)(b->work + at[3]), all->scores = (float *)(b->work + at[4]);
-    all->at = (const float **)(b->work + at[5]), all->room = (float *)(b->work + at[6]);
+    void *at[7];
+    if (!parts_of(&b->work, 7, sizes, at)) return 0;
+    all->x = at[0], all->y = at[1], all->h = at[2], all->wide = at[3], all->scores = at[4], all->at = at[5], all->room = at[6];
     return 1;
 }
 
@@ -138,9 +151,15 @@ static void turn_heads(const model *m, int position, float *x) {
     for (int h = 0; h < m->heads; h++) turn(m->d_head, x + h * m->d_head, m->cos + row, m->sin + row);
 }
 
-/* The bias of a query at `position` on keys from 0 on. */
-static const float *bias_of(const model *m, const stack *s, int position) {
-    return s->bias ? s->bias + m->length - 1 - position : NULL;
+/* So many keys, at w->at; all queries look at the same unless said otherwise. */
+static keys looked_at_by(const model *m, int count, const buffers *w) {
+    return (keys){.heads = m->heads, .size = m->d_head, .scale = m->scale, .count = count, .at = w->at,
+                  .scores = w->scores, .stride = w->scores_stride};
+}
+
+/* The bias of a query at `position`, and of those after it, on keys from 0 on. */
+static void bias_of(const model *m, const stack *s, int position, int step, keys *k) {
+    k->bias = s->bias + m->length - 1 - position, k->bias_step = step, k->bias_stride = 2 * m->length - 1;
 }
 
 static void feed_forward(const model *m, const layer *l, int rows, const buffers *w) {
@@ -171,10 +190,12 @@ static void encode(const model *m, int n, const int32_t *lengths, const int32_t 
                 turn_heads(m, j, qkv + inner);
                 w->at[j] = qkv + inner;
             }
-            for (int j = 0; j < lengths[i]; j++)
-                attend(m->heads, m->d_head, m->scale, w->wide + (ptrdiff_t)(row + j) * w->wide_width, lengths[i], w->at,
-                       bias_of(m, s, j), 2 * m->length - 1, w->scores, w->scores_stride,
-                       w->h + (ptrdiff_t)(row + j) * w->width);
+            keys k = looked_at_by(m, lengths[i], w);
+            for (int j = 0; j < lengths[i]; j += QUERIES) {
+                if (s->bias) bias_of(m, s, j, -1, &k);
+                attend(&k, lengths[i] - j < QUERIES ? lengths[i] - j : QUERIES, w->wide + (ptrdiff_t)(row + j) * w->wide_width,
+                       w->wide_width, w->h + (ptrdiff_t)(row + j) * w->width, w->width);
+            }
         }
         multiply(&l->out, rows, w->h, w->width, w->y, w->width, w->room);
         after(m, &l->self_norm, rows, w);
@@ -238,7 +259,7 @@ batch *batch_new(void) { return calloc(1, sizeof(batch)); }
 
 void batch_free(batch *b) {
     for (int i = 0; i < b->count + b->kept; i++) forget(b->sentences[i]);
-    free(b->sentences), free(b->work), free(b->search_work), free(b);
+    free(b->sentences), free(b->work.at), free(b->search_work.at), free(b);
 }
 
 static int join_some(const model *m, batch *b, int n, const int32_t *lengths, const int32_t *limits, const int32_t *ids,
@@ -307,16 +328,24 @@ static int step_some(const model *m, batch *b, sentence **sentences, int n, int 
         for (int i = 0, row = 0; i < n; i++) {
             sentence *s = sentences[i];
             float *own = s->own + (ptrdiff_t)number * s->limit * s->width * stride;
-            for (int r = 0; r < s->rows; r++, row++) {
-                float *qkv = w.wide + (ptrdiff_t)row * w.wide_width;
+            keys k = looked_at_by(m, s->length + 1, &w);
+            k.at_step = k.count;
+            if (d->bias) bias_of(m, d, s->length, 0, &k);
+            for (int r = 0; r < s->rows; r++) {
+                float *qkv = w.wide + (ptrdiff_t)(row + r) * w.wide_width;
                 turn_heads(m, s->length, qkv);
                 turn_heads(m, s->length, qkv + inner);
                 memcpy(own + ((ptrdiff_t)s->length * s->width + r) * stride, qkv + inner, sizeof(float) * 2 * inner);
-                const uint16_t *slots = s->slots + r * s->limit;
-                for (int j = 0; j <= s->length; j++) w.at[j] = own + ((ptrdiff_t)j * s->width + slots[j]) * stride;
-                attend(m->heads, m->d_head, m->scale, qkv, s->length + 1, w.at, bias_of(m, d, s->length), 2 * m->length - 1,
-                       w.scores, w.scores_stride, w.h + (ptrdiff_t)row * w.width);
             }
+            for (int r = 0; r < s->rows; r += QUERIES) {
+                int queries = s->rows - r < QUERIES ? s->rows - r : QUERIES;
+                for (int i = 0; i < queries; i++)
+                    for (int j = 0; j < k.count; j++)
+                        w.at[i * k.count + j] = own + ((ptrdiff_t)j * s->width + s->slots[(r + i) * s->limit + j]) * stride;
+                attend(&k, queries, w.wide + (ptrdiff_t)(row + r) * w.wide_width, w.wide_width,
+                       w.h + (ptrdiff_t)(row + r) * w.width, w.width);
+            }
+            row += s->rows;
         }
         multiply(&l->out, rows, w.h, w.width, w.y, w.width, w.room);
         after(m, &l->self_norm, rows, &w);
@@ -325,9 +354,11 @@ static int step_some(const model *m, batch *b, sentence **sentences, int n, int 
         for (int i = 0, row = 0; i < n; i++) {
             sentence *s = sentences[i];
             for (int j = 0; j < s->source; j++) w.at[j] = s->cross + ((ptrdiff_t)number * s->source + j) * stride;
-            for (int r = 0; r < s->rows; r++, row++)
-                attend(m->heads, m->d_head, m->scale, w.wide + (ptrdiff_t)row * w.wide_width, s->source, w.at, NULL, 0, w.scores,
-                       w.scores_stride, w.h + (ptrdiff_t)row * w.width);
+            keys k = looked_at_by(m, s->source, &w);
+            for (int r = 0; r < s->rows; r += QUERIES)
+                attend(&k, s->rows - r < QUERIES ? s->rows - r : QUERIES, w.wide + (ptrdiff_t)(row + r) * w.wide_width,
+                       w.wide_width, w.h + (ptrdiff_t)(row + r) * w.width, w.width);
+            row += s->rows;
         }
         multiply(&l->cross_out, rows, w.h, w.width, w.y, w.width, w.room);
         after(m, &l->cross_norm, rows, &w);
@@ -408,18 +439,11 @@ int batch_advance(const model *m, batch *b, const beam *how, int steps) {
             sizeof(float) * rows * m->output.outputs,  sizeof(float) * rows, sizeof(float) * rows * k,
             sizeof(int32_t) * rows * k, sizeof(child) * how->width * k, sizeof(int32_t) * most,
         };
-        size_t total = 0, at[6];
-        for (int i = 0; i < 6; i++) at[i] = total, total += (sizes[i] + 127) / 64 * 64;
-        if (total > b->search_room) {
-            free(b->search_work);
-            b->search_work = aligned_alloc(64, total);
-            b->search_room = b->search_work ? total : 0;
-            if (!b->search_work) return -1;
-        }
-        float *logits = (float *)(b->search_work + at[0]), *sums = (float *)(b->search_work + at[1]);
-        float *log_ps = (float *)(b->search_work + at[2]);
-        int32_t *tokens = (int32_t *)(b->search_work + at[3]), *chosen = (int32_t *)(b->search_work + at[5]);
-        child *children = (child *)(b->search_work + at[4]);
+        void *at[6];
+        if (!parts_of(&b->search_work, 6, sizes, at)) return -1;
+        float *logits = at[0], *sums = at[1], *log_ps = at[2];
+        int32_t *tokens = at[3], *chosen = at[5];
+        child *children = at[4];
 
         for (int i = 0, row = 0; i < b->count; i++) {
             const search *s = &b->sentences[i]->search;
