@@ -97,9 +97,10 @@ def test_neighbours_do_not_matter(config, seed, chance):
     chance.shuffle(order)
     for positions in (1, 10_000):
         shuffled = searched(model, [texts[i] for i in order], Beam(size=2, **short), load=Load(positions))
-        assert [[h.tokens for h in shuffled[order.index(i)]] for i in range(3)] == [
-            [h.tokens for h in own] for own in together
-        ]
+        for i, own in enumerate(together):
+            for one, other in zip(own, shuffled[order.index(i)], strict=True):
+                # The fast engine keeps every bit; torch's products do not, and a model of two columns has ties.
+                assert one.tokens == other.tokens or one.score == pytest.approx(other.score, rel=1e-9)
 
 
 @tries(max_examples=50)
@@ -109,7 +110,8 @@ def test_a_model_answers_with_itself_as_alone(config, seed):
     requests = [Request(text) for text in texts_of(config, seed)]
     alone = search(Plain(model), requests, Beam(size=2, **short))
     twice = search(Ensemble([Plain(model), Plain(model)]), requests, Beam(size=2, **short))
-    assert [own[0].tokens for own in twice] == [own[0].tokens for own in alone]
+    for [one], [other] in zip(twice, alone, strict=True):
+        assert one.tokens == other.tokens or one.score == pytest.approx(other.score, rel=1e-9)  # a tie
 
 
 def test_a_target_never_outgrows_the_learned_positions():
