@@ -24,6 +24,7 @@ from forward_backward import TorchTransformer
 from glassformer import ModelConfig, Transformer, preset, street
 from glassformer.data import TokenizerSettings, corpus, epoch_batches, open_store, train_tokenizer
 from glassformer.data.batch import Batch, make_batch
+from glassformer.interop.hugging_face import marian
 from glassformer.training.loss import summed_loss
 from glassformer.training.machine import keep_memory
 from glassformer.training.optimiser import make_optimiser
@@ -78,29 +79,7 @@ def torch_update(config: ModelConfig) -> Callable[[Batch], None]:
 
 
 def marian_update(config: ModelConfig) -> Callable[[Batch], None]:
-    from transformers import MarianConfig, MarianMTModel
-
-    model = MarianMTModel(
-        MarianConfig(
-            vocab_size=config.vocab_size,
-            d_model=config.d_model,
-            encoder_layers=config.encoder_layers,
-            decoder_layers=config.decoder_layers,
-            encoder_attention_heads=config.n_heads,
-            decoder_attention_heads=config.n_heads,
-            encoder_ffn_dim=config.d_ff,
-            decoder_ffn_dim=config.d_ff,
-            dropout=config.dropout,
-            attention_dropout=config.attention_dropout,
-            activation_dropout=config.activation_dropout,
-            activation_function="relu",
-            scale_embedding=True,
-            pad_token_id=0,
-            eos_token_id=2,
-            decoder_start_token_id=1,
-            max_position_embeddings=512,
-        )
-    ).train()
+    model = marian(config, longest=512).train()
 
     def loss(batch: Batch) -> Tensor:
         logits = model(

@@ -7,8 +7,7 @@ from hypothesis import settings as tries
 from hypothesis import strategies as st
 
 from glassformer.decoding import Beam, Ensemble, Load, Plain, Request, Sample, score, search
-from glassformer.decoding.candidates import examined
-from glassformer.decoding.predictor import padded
+from glassformer.trial.laws import Uncached
 from tests.models import build, configs, seeds, sources
 
 hundreds = {"max_examples": 200}
@@ -31,28 +30,6 @@ def texts_of(config, seed):
 
 def searched(model, texts, how, **more):
     return search(Plain(model), [Request(text) for text in texts], how, **more)
-
-
-class Uncached(Plain):
-    """The same model, asked for the whole target again at every step."""
-
-    def open(self, width):
-        return UncachedRows(self.model)
-
-
-class UncachedRows:
-    def __init__(self, model):
-        self.model = model
-
-    def join(self, sources, limits):
-        self.sources, self.written = padded(sources, self.model.config.pad_id), torch.empty(len(sources), 0, dtype=int)
-
-    def step(self, tokens, count, never):
-        self.written = torch.cat((self.written, torch.tensor(tokens)[:, None]), dim=1)
-        return examined(self.model(self.sources, self.written)[:, -1].clone(), count, never)
-
-    def keep(self, rows):
-        self.sources, self.written = self.sources[rows], self.written[rows]
 
 
 @tries(**hundreds)

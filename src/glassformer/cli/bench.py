@@ -31,13 +31,13 @@ def bench(
     figures of one run on one machine can be compared.
     """
     from glassformer.decoding import Beam
-    from glassformer.model import load_model
+    from glassformer.model import ModelConfig
     from glassformer.shelf import find_model
     from glassformer.trial.contestants import Contestant, Task, who_can
     from glassformer.trial.speed import contest, machine
 
     directory = find_model(model)
-    config = load_model(directory).config
+    config = ModelConfig.read(directory / "config.json")
     sources = sentences(directory, config, text, count)
     task = Task(sources, Beam(size=beam), batch_size)
     alone = Task(sources[: min(20, len(sources))], task.beam, 1)
@@ -46,7 +46,7 @@ def bench(
     contestants = [Contestant(name, directory) for name, refusal in invited.items() if not refusal]
     try:
         with Counter("Turns taken:", total=rounds * len(contestants)) as counter:
-            figures = contest(contestants, task, rounds, alone, tell=lambda _: counter.add(1))
+            figures = contest(contestants, task, rounds, alone, turn_taken=lambda: counter.add(1))
     finally:
         for one in contestants:
             one.close()

@@ -49,8 +49,8 @@ class Counter:
         self.done += count
         if self._progress is not None:
             rate = self.done / max(time.monotonic() - self._began, 1e-3)
-            how_far = f"of {self.total:,}," if self.total else f", {rate:,.0f} a second,"
-            self._progress.update(self._task, description=f"{self.what} {self.done:,} {how_far}".replace(" ,", ","))
+            how_far = f" of {self.total:,}" if self.total else f", {rate:,.0f} a second"
+            self._progress.update(self._task, description=f"{self.what} {self.done:,}{how_far},")
 
     def say(self, sentence: str) -> None:
         """Something worth keeping, above the line that counts."""

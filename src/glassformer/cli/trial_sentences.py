@@ -1,7 +1,6 @@
 """The sentences that a model is tried on."""
 
 import itertools
-import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +15,9 @@ LONGEST = 128  # tokens: one overlong line must not decide a measurement
 def sentences(directory: Path, config: "ModelConfig", text: Path | None, count: int) -> list[list[int]]:
     """The ids of the first lines of a text; without one, of the built-in corpus; without a tokenizer, random ids."""
     if text is None and not (directory / "tokenizer").is_dir():
-        chance = random.Random(0)
-        special = {config.pad_id, config.bos_id, config.eos_id}
-        words = [token for token in range(config.source_vocab_size) if token not in special]
-        return [[*chance.choices(words, k=chance.randint(5, 30)), config.eos_id] for _ in range(count)]
+        from glassformer.engine.sample import random_sources
+
+        return random_sources(config, itertools.islice(itertools.cycle(range(5, 31)), count))
     from glassformer import street
     from glassformer.data.corpus import read_lines
     from glassformer.shelf import tokenizer_of

@@ -59,11 +59,11 @@ def likeliest(
         restrict(logits, own_choices, suppress, eos)
         chosen = _top(logits, normaliser, count, ())
         for row, choice, own, sum_, top in zip(bound, own_choices, logits, normaliser, chosen, strict=True):
-            asked = (own[list(choice.also)] - sum_).clamp_(max=0).tolist()
-            extras = zip(choice.also, asked, strict=True)
-            possible = {*top, *extras} if choice.also else top
+            if choice.also:
+                asked = (own[list(choice.also)] - sum_).clamp_(max=0).tolist()
+                top = list({*top, *zip(choice.also, asked, strict=True)})
             found[row] = sorted(
-                (candidate for candidate in possible if candidate[1] > -torch.inf),
+                (candidate for candidate in top if candidate[1] > -torch.inf),
                 key=lambda candidate: (-candidate[1], candidate[0]),
             )
     return found

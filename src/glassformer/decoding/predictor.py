@@ -60,7 +60,7 @@ class Plain:
         self.vocab_size = config.vocab_size
         self.longest = config.longest
 
-    def open(self, width: int) -> "PlainPrediction":
+    def open(self, width: int) -> Prediction:
         return PlainPrediction(self.model)
 
 

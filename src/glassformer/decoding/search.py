@@ -70,29 +70,17 @@ def as_they_end(
     tasks = [_task(predictor, number, request, how) for number, request in enumerate(requests)]
     tasks.sort(key=lambda task: -task.cost)
     hands = Hands(tasks, min(load.workers, len(tasks)))
-    alone = not any(task.rules.reads_tokens for task in tasks)
-    works = [_work(predictor, hands, i, how, load, suppress, alone) for i in range(hands.count)]
+    finders = [_finder(predictor, how, suppress, tasks) for _ in range(hands.count)]
+    works = [_work(own, hands, i, predictor.refills, load, how.width) for i, own in enumerate(finders)]
     return together(works, hands.stop)
 
 
 @torch.no_grad()
-def _work(
-    predictor: Predictor,
-    hands: Hands[Task],
-    worker: int,
-    how: Search,
-    load: Load,
-    suppress: Sequence[int],
-    alone: bool,
-) -> Iterator[Found]:
-    """What one worker finds: sentences come in while there is room, take their steps together, and leave.
-
-    `alone`: whether every step needs only the length of a target and what is likeliest, not its tokens.
-    """
-    finder = _finder(predictor, how, suppress, alone)
+def _work(finder: Finder, hands: Hands[Task], worker: int, refills: bool, load: Load, width: int) -> Iterator[Found]:
+    """What one worker finds: sentences come in while there is room, take their steps together, and leave."""
     costs: dict[int, int] = {}
     while not hands.stopped:
-        if joining := _joining(hands, worker, list(costs.values()), predictor.refills, load, how.width):
+        if joining := _joining(hands, worker, list(costs.values()), refills, load, width):
             finder.join(joining)
             costs |= {task.number: task.cost for task in joining}
         if not costs:
@@ -102,9 +90,10 @@ def _work(
             yield number, best
 
 
-def _finder(predictor: Predictor, how: Search, suppress: Sequence[int], alone: bool) -> Finder:
-    """Whoever searches: the predictor by itself where it can, else step by step."""
-    if isinstance(predictor, FindsItself) and isinstance(how, Beam) and not how.diversity and alone:
+def _finder(predictor: Predictor, how: Search, suppress: Sequence[int], tasks: Sequence[Task]) -> Finder:
+    """Whoever searches: where no rule reads tokens, the predictor by itself if it can; else step by step."""
+    reads_tokens = any(task.rules.reads_tokens for task in tasks)
+    if isinstance(predictor, FindsItself) and isinstance(how, Beam) and not how.diversity and not reads_tokens:
         return predictor.finder(how, suppress)
     return Stepwise(predictor, how, suppress)
 

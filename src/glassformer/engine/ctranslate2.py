@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import random
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from glassformer.decoding import Beam, Hypothesis, Plain, Request, Search, score
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.rules import rules_for
 from glassformer.engine.options import EngineOptions
+from glassformer.engine.sample import random_sources
 from glassformer.errors import InputError
 from glassformer.interop.ctranslate2 import open_ctranslate2, write_ctranslate2
 from glassformer.machine import cores
@@ -116,9 +116,7 @@ def _kept(model: Transformer, directory: Path) -> Path | None:
 def _write(model: Transformer, directory: Path) -> None:
     """Write it, and prove on a sample of sentences that it finds the same tokens as likely."""
     write_ctranslate2(model, directory)
-    config, chance = model.config, random.Random(0)
-    words = [i for i in range(config.source_vocab_size) if i not in (config.pad_id, config.bos_id, config.eos_id)]
-    sources = [[*chance.choices(words, k=length), config.eos_id] for length in range(1, SAMPLE + 1)]
+    sources = random_sources(model.config, range(1, SAMPLE + 1))
     ours = [best[0] for best in search(Plain(model), [Request(source) for source in sources], Beam.greedy())]
     scored = score(model, sources, [own.tokens for own in ours])
     theirs = open_ctranslate2(directory, compute_type="float32", intra_threads=1).score_batch(

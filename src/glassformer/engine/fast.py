@@ -46,7 +46,7 @@ class Fast:
         self.vocab_size = config.vocab_size
         self.source_vocab_size = config.source_vocab_size
         self.longest = config.longest
-        self.columns = -(-config.vocab_size // library.panel_columns()) * library.panel_columns()
+        self.columns = self.weights.columns
 
     def open(self, width: int) -> "FastPrediction":
         return FastPrediction(self, width)

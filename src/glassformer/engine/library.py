@@ -71,14 +71,13 @@ def _cache() -> Path:
             return folder
     except (OSError, AttributeError):  # no such place, or a system without owners
         pass
-    return _of_this_process()
+    return Path(_of_this_process().name)
 
 
 @functools.cache
-def _of_this_process() -> Path:
+def _of_this_process() -> tempfile.TemporaryDirectory[str]:
     """Where there is no cache to write to: a folder that goes with the process."""
-    _of_this_process.folder = tempfile.TemporaryDirectory(prefix="glassformer-")  # type: ignore[attr-defined]
-    return Path(_of_this_process.folder.name)  # type: ignore[attr-defined]
+    return tempfile.TemporaryDirectory(prefix="glassformer-")
 
 
 def _processor() -> str:

@@ -45,6 +45,11 @@ def open_engine(models: Sequence[Transformer], options: EngineOptions, directory
         if len(models) > 1:
             raise InputError("CTranslate2 here runs one model at a time: use `fast` for several together.")
         return CTranslate2(models[0], directory, options)
+    return open_search(models, options)
+
+
+def open_search(models: Sequence[Transformer], options: EngineOptions) -> Searching:
+    """Our own search of them, with as many workers as help."""
     predictors = [open_predictor(model, options) for model in models]
     compiled = all(isinstance(predictor, Fast) for predictor in predictors)
     load = Load(

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.engine.options import PRECISIONS, Precision
+from glassformer.engine.rounded import in_steps
 from glassformer.errors import InputError
 from glassformer.model import Transformer
 from glassformer.model.decoder import Decoder
@@ -129,6 +130,11 @@ class Weights:
             output=self._product(model.output_projection),
         )
 
+    @property
+    def columns(self) -> int:
+        """Of a row of logits: the vocabulary in whole panels."""
+        return int(self._packed.output.outputs)
+
     def for_length(self, length: int) -> Any:
         """A pointer to the model, with tables for at least so many positions."""
         longest = self.model.config.longest
@@ -187,8 +193,7 @@ class Weights:
         up, gate = feed_forward.up_proj, feed_forward.gate_proj
         if gate is None:
             return self._product(up)
-        missing = -up.out_features % self.panel
-        return self._product(gate, *([_nothing(up.in_features, missing)] if missing else []), up)
+        return self._product(gate, up, apart=True)
 
     def _norm(self, norm: Norm | None) -> CNorm:
         if norm is None:
@@ -196,10 +201,11 @@ class Weights:
         parts = (norm.weight, norm.bias)
         return CNorm(*(None if part is None else self._hold(_filled(part.detach(), self.panel)) for part in parts))
 
-    def _product(self, *linears: nn.Linear) -> CProduct:
-        """Matrices that are multiplied with the same rows, as one."""
-        weight = torch.cat([linear.weight.detach().float().cpu() for linear in linears])
-        bias = torch.cat([_bias(linear) for linear in linears])
+    def _product(self, *linears: nn.Linear, apart: bool = False) -> CProduct:
+        """Matrices that are multiplied with the same rows, as one; `apart`: each begins with a panel of its own."""
+        own = self.panel if apart else 1
+        weight = torch.cat([_filled(linear.weight.detach().float().cpu(), own) for linear in linears])
+        bias = torch.cat([_filled(_bias(linear), own) for linear in linears])
         weight, bias = _filled(weight, self.panel), _filled(bias, self.panel)
         found = CProduct(
             precision=PRECISIONS.index(self.precision),
@@ -208,9 +214,8 @@ class Weights:
             bias=self._hold(bias),
         )
         if self.precision == "int8":
-            scale = weight.abs().amax(1) / 127
-            steps = (weight / scale.clamp(min=torch.finfo(torch.float32).tiny)[:, None]).round()
-            found.scale = self._hold(scale)
+            steps, worth = in_steps(weight)
+            found.scale = self._hold(worth)
             found.sums = self._hold((128 * steps.sum(1)).to(torch.int32))
             steps = nn.functional.pad(steps, (0, -steps.shape[1] % 4)).to(torch.int8)
             found.weight = self._room.put(steps.view(-1, self.panel, steps.shape[1] // 4, 4).transpose(1, 2))
@@ -236,10 +241,3 @@ def _bias(linear: nn.Linear) -> Tensor:
     if linear.bias is None:
         return torch.zeros(linear.out_features)
     return linear.bias.detach().float().cpu()
-
-
-def _nothing(inputs: int, outputs: int) -> nn.Linear:
-    linear = nn.Linear(inputs, outputs)
-    nn.init.zeros_(linear.weight)
-    nn.init.zeros_(linear.bias)
-    return linear

@@ -39,17 +39,13 @@ def not_marian(config: ModelConfig) -> list[str]:
     return [f"{name} = {getattr(config, name)}" for name, wrong in refused.items() if wrong]
 
 
-@torch.no_grad()
-def as_marian(model: Transformer, longest: int = 1024) -> Any:
-    """The same model in their code, for sentences of at most `longest` tokens."""
-    config = model.config
-    if options := not_marian(config):
-        raise InputError(f"A MarianMTModel cannot have {', '.join(options)}.")
+def marian(config: ModelConfig, longest: int) -> Any:
+    """A MarianMTModel of this size with weights of its own, for sentences of at most `longest` tokens."""
     try:
         transformers = import_module("transformers")
     except ImportError:
         raise InputError("Hugging Face's `transformers` is not installed.") from None
-    theirs = transformers.MarianMTModel(
+    return transformers.MarianMTModel(
         transformers.MarianConfig(
             vocab_size=config.vocab_size,
             d_model=config.d_model,
@@ -61,6 +57,9 @@ def as_marian(model: Transformer, longest: int = 1024) -> Any:
             decoder_ffn_dim=config.d_ff,
             activation_function=ACTIVATIONS[config.activation],
             scale_embedding=config.scale_embeddings,
+            dropout=config.dropout,
+            attention_dropout=config.attention_dropout,
+            activation_dropout=config.activation_dropout,
             max_position_embeddings=longest,
             pad_token_id=config.pad_id,
             eos_token_id=config.eos_id,
@@ -68,6 +67,15 @@ def as_marian(model: Transformer, longest: int = 1024) -> Any:
             forced_eos_token_id=None,
         )
     )
+
+
+@torch.no_grad()
+def as_marian(model: Transformer, longest: int = 1024) -> Any:
+    """The same model in their code, for sentences of at most `longest` tokens."""
+    config = model.config
+    if options := not_marian(config):
+        raise InputError(f"A MarianMTModel cannot have {', '.join(options)}.")
+    theirs = marian(config, longest)
     ours = dict(model.named_parameters())
     if "output_projection.bias" in ours:
         theirs.final_logits_bias.copy_(ours["output_projection.bias"])

@@ -9,7 +9,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -17,11 +17,11 @@ from typing import Any
 
 import torch
 
-from glassformer.decoding import Beam, Load, Request, search
+from glassformer.decoding import Beam, Request, search
 from glassformer.decoding.predictor import padded
 from glassformer.decoding.rules import rules_for
-from glassformer.engine import EngineOptions, open_predictor
-from glassformer.engine.fast import ENOUGH
+from glassformer.engine import EngineOptions, open_search
+from glassformer.engine.options import PRECISIONS
 from glassformer.errors import InputError
 from glassformer.interop.ctranslate2 import open_ctranslate2, unsupported, write_ctranslate2
 from glassformer.interop.hugging_face import as_marian, not_marian
@@ -29,7 +29,6 @@ from glassformer.machine import cores, peak_memory
 from glassformer.model import ModelConfig, Transformer, load_model
 
 Sources = Sequence[Sequence[int]]
-OURS = ("float32", "float16", "int8")
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Done:
 
 def who_can(config: ModelConfig) -> dict[str, str]:
     """Every contestant, and why it stays out; "" if it comes."""
-    ours = {f"glassformer {precision}": "" for precision in OURS}
+    ours = {f"glassformer {precision}": "" for precision in PRECISIONS}
     options = unsupported(config)
     refusal = f"cannot hold {', '.join(options)}" if options else ""
     missing = "" if find_spec("ctranslate2") else "is not installed"
@@ -73,8 +72,7 @@ class Contestant:
         self._process = context.Process(target=_serve, args=(there, name, directory), daemon=True)
         self._process.start()
         there.close()
-        self.memory: int = self._answer()
-        """Bytes that it had when it was ready."""
+        self._answer()  # it is ready
 
     def run(self, task: Task) -> Done:
         """Do all of it, as fast as this machine allows."""
@@ -113,7 +111,7 @@ def _serve(asked: Connection, name: str, directory: Path) -> None:
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     try:
         translate = _opened(name, load_model(directory))
-        asked.send(peak_memory())
+        asked.send(True)
         while True:
             what, task = asked.recv()
             if what == "run":
@@ -148,12 +146,11 @@ def _opened(name: str, model: Transformer) -> Callable[[Task], int]:
 
 def _ours(model: Transformer, precision: str) -> Callable[[Task], int]:
     engine = {"engine": "plain"} if precision == "plain" else {"precision": precision}
-    predictor = open_predictor(model, EngineOptions(**engine))  # type: ignore[arg-type]
-    workers, rows = (1, None) if precision == "plain" else (cores(), ENOUGH)
+    opened = open_search([model], EngineOptions(**engine, positions=2**62))  # type: ignore[arg-type]
 
     def translate(task: Task) -> int:
-        load = Load(positions=2**62, sentences=task.sentences, rows=rows, workers=workers)
-        found = search(predictor, [Request(source) for source in task.sources], task.beam, load)
+        load = replace(opened.load, sentences=task.sentences)
+        found = search(opened.predictor, [Request(source) for source in task.sources], task.beam, load)
         return sum(len(own[0].tokens) for own in found)
 
     return translate

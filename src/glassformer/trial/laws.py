@@ -9,11 +9,10 @@ import torch
 
 from glassformer.decoding import Beam, Hypothesis, Load, Plain, Predictor, Request, score, search
 from glassformer.decoding.candidates import Next, examined
-from glassformer.decoding.predictor import padded
-from glassformer.engine import EngineOptions, open_predictor
+from glassformer.decoding.predictor import at_least_float32, padded
+from glassformer.engine import EngineOptions, open_predictor, open_search
 from glassformer.engine.fast import Fast
 from glassformer.engine.options import PRECISIONS
-from glassformer.machine import cores
 from glassformer.model import Transformer
 
 Found = Sequence[list[Hypothesis]]
@@ -38,16 +37,8 @@ class Verdict:
     note: str = ""
 
 
-class Uncached:
+class Uncached(Plain):
     """The model asked for the whole target again at every step: slow, and nothing to remember wrongly."""
-
-    refills = False
-
-    def __init__(self, model: Transformer) -> None:
-        plain = Plain(model)
-        self.model = plain.model
-        self.bos, self.eos, self.pad, self.vocab_size = plain.bos, plain.eos, plain.pad, plain.vocab_size
-        self.longest = plain.longest
 
     def open(self, width: int) -> "UncachedRows":
         return UncachedRows(self.model)
@@ -63,7 +54,7 @@ class UncachedRows:
 
     def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> Next:
         self.written = torch.cat((self.written, torch.tensor(tokens)[:, None]), dim=1)
-        return examined(self.model(self.sources, self.written)[:, -1].float(), count, never)
+        return examined(at_least_float32(self.model(self.sources, self.written)[:, -1]), count, never)
 
     def keep(self, rows: Sequence[int]) -> None:
         self.sources, self.written = self.sources[list(rows)], self.written[list(rows)]
@@ -77,8 +68,8 @@ def verdicts(model: Transformer, sources: Sequence[Sequence[int]], beam: Beam, s
     yield _same("cached = uncached", answers, search(Uncached(model), requests, beam))
     yield _scored(model, sources, answers, beam)
 
-    engine = open_predictor(model, EngineOptions())
-    workers = cores() if isinstance(engine, Fast) else 1
+    opened = open_search([model], EngineOptions())
+    engine, workers = opened.predictor, opened.load.workers
     yield _same("the fast engine = the plain model", answers, search(engine, requests, beam, Load(workers=workers)))
     yield from _of_search(engine, requests, beam)
     yield from _neighbours(engine, requests, beam, workers, seed)

@@ -34,20 +34,20 @@ def contest(
     task: Task,
     rounds: int,
     alone: Task | None = None,
-    tell: Callable[[str], None] = lambda line: None,
+    turn_taken: Callable[[], None] = lambda: None,
 ) -> list[Figure]:
     """Tokens a second of each, in the best of `rounds`; of `alone`, the time for each sentence by itself."""
     best = dict.fromkeys(contestants, 0.0)
     waits: dict[Contestant, list[float]] = {one: [] for one in contestants}
     for one in contestants:
         one.run(Task(task.sources[: task.sentences], task.beam, task.sentences))  # warm up
-    for number in range(rounds):
+    for _ in range(rounds):
         for one in contestants:
-            tell(f"round {number + 1} of {rounds}: {one.name}")
             done = one.run(task)
             best[one] = max(best[one], done.tokens / done.seconds)
             if alone is not None:
                 waits[one] = _least(waits[one], one.one_by_one(alone))
+            turn_taken()
     return [Figure(one.name, best[one], *_percentiles(waits[one]), one.peak()) for one in contestants]
 
 

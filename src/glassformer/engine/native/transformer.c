@@ -233,14 +233,6 @@ static sentence *begin(const model *m, sentence *old, int source, int limit, int
 
 int panel_columns(void) { return PANEL; }
 
-int has_fast_bytes(void) {
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
-    return 1;
-#else
-    return 0;
-#endif
-}
-
 /* Memory for weights, in large pages where the system has them: they are read from front to back again and again, and the
    processor need not look up so many addresses. */
 void *room_new(size_t size) {
