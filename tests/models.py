@@ -8,7 +8,7 @@ from torch import Tensor
 
 from glassformer.model import ModelConfig, Transformer
 
-KINDS_OF_POSITIONS = ["sinusoidal", "sinusoidal-halves", "learned", "rotary", "relative"]
+KINDS_OF_POSITIONS = ["sinusoidal", "sinusoidal-halves", "sinusoidal-fairseq", "learned", "rotary", "relative"]
 
 
 @st.composite
@@ -20,7 +20,7 @@ def configs(draw: st.DrawFn, **fixed: Any) -> ModelConfig:
     options: dict[str, Any] = {
         "vocab_size": vocab_size,
         "source_vocab_size": vocab_size if share_embeddings else draw(st.integers(6, 24)),
-        "d_model": draw(st.integers(2, 17)),
+        "d_model": draw(st.integers(4 if positions == "sinusoidal-fairseq" else 2, 17)),
         "n_heads": draw(st.integers(1, 4)),
         "d_head": draw(st.sampled_from([2, 4, 6] if positions == "rotary" else [1, 2, 3, 5])),
         "d_ff": draw(st.integers(1, 19)),
@@ -39,6 +39,8 @@ def configs(draw: st.DrawFn, **fixed: Any) -> ModelConfig:
         "output_bias": draw(st.booleans()),
         "linear_bias": draw(st.booleans()),
         "scale_scores": draw(st.booleans()),
+        "scale_output": draw(st.booleans()),
+        "decoder_ssru": positions != "relative" and draw(st.sampled_from([False, False, True])),
         "dropout": draw(st.sampled_from([0.0, 0.1])),
         "attention_dropout": draw(st.sampled_from([0.0, 0.1])),
         "activation_dropout": draw(st.sampled_from([0.0, 0.1])),

@@ -79,9 +79,10 @@ def test_the_stacks_can_be_redone_from_what_their_taps_say(config, seed):
     source, target = sources(config, [6, 4], seed), targets(config, [5, 5], seed)
     with record(model) as heard:
         logits = model(source, target)
+    looks_back = "recurrence" if config.decoder_ssru else "self_attention"
     for stack, sublayers in (
         ("encoder", ("self_attention", "feed_forward")),
-        ("decoder", ("self_attention", "cross_attention", "feed_forward")),
+        ("decoder", (looks_back, "cross_attention", "feed_forward")),
     ):
         x = heard[f"{stack}.input"]
         for i in range(len(getattr(model, stack).layers)):
@@ -96,7 +97,28 @@ def test_the_stacks_can_be_redone_from_what_their_taps_say(config, seed):
         top = heard[f"{stack}.final_norm.output"] if config.norm_first else x
         close(top if stack == "decoder" else heard["memory"], top)
     close(heard["logits"], logits)
+    top = top / math.sqrt(config.d_model) if config.scale_output else top
     close(logits, F.linear(top, model.output_projection.weight, model.output_projection.bias))
+
+
+@tries(max_examples=60)
+@given(configs(decoder_ssru=True, positions="sinusoidal"), seeds)
+@torch.no_grad()
+def test_a_recurrence_can_be_redone_from_what_its_taps_say(config, seed):
+    """Each cell is a mean of what is new and the cell before it, weighed by the forget gate."""
+    model = build(config, seed)
+    with record(model, "decoder.*.recurrence.*") as heard:
+        model(sources(config, [6, 4], seed), targets(config, [5, 5], seed))
+    for i, layer in enumerate(model.decoder.layers):
+        x, new, forget, cells, y = (
+            heard[f"decoder.layers.{i}.recurrence.{tap}"] for tap in ("input", "candidate", "forget", "cell", "output")
+        )
+        unit = layer.recurrence
+        close(new, x @ unit.candidate_proj.weight.T)
+        close(forget, 1 / (1 + torch.exp(-(x @ unit.forget_proj.weight.T + unit.forget_proj.bias))))
+        close(y, cells.clamp(min=0))
+        before = F.pad(cells[:, :-1], (0, 0, 1, 0))
+        close(cells, forget * before + (1 - forget) * new)
 
 
 @tries(max_examples=200)
@@ -118,9 +140,10 @@ def test_each_decoder_layer_makes_its_own_keys_and_values_of_the_memory_once_for
         for letter, projection in (("k", own.k_proj), ("v", own.v_proj)):
             assert len(heard.all(f"{name}.{letter}")) == 1, "made once, however many tokens are decoded"
             close(heard[f"{name}.{letter}"], split_heads(projection(heard["memory"]), config.n_heads))
-            assert len(heard.all(f"decoder.layers.{i}.self_attention.{letter}")) == target.shape[1]
+            if not config.decoder_ssru:
+                assert len(heard.all(f"decoder.layers.{i}.self_attention.{letter}")) == target.shape[1]
         for other in (*model.encoder.layers, *model.decoder.layers[:i]):
-            foreign = getattr(other, "cross_attention", other.self_attention)
+            foreign = other.self_attention if other in model.encoder.layers else other.cross_attention
             assert own.k_proj.weight is not foreign.k_proj.weight
             assert own.v_proj.weight is not foreign.v_proj.weight
             if foreign is not own:

@@ -51,6 +51,8 @@ def _in_words(name: str, model: "Transformer") -> Iterator[str]:
         f"  layers       {config.encoder_layers} encoder, {config.decoder_layers} decoder; "
         f"{config.norm} norm {'before' if config.norm_first else 'after'} each sub-layer"
     )
+    if config.decoder_ssru:
+        yield "  decoder      remembers its target in one vector a layer (SSRU), and has no self-attention"
     yield f"  width        {config.d_model}, in {config.n_heads} heads of {config.d_head}"
     yield f"  feed-forward {config.d_ff} wide, {'gated ' if config.gated else ''}{config.activation}"
     yield f"  positions    {config.positions}"

@@ -56,10 +56,10 @@ class CModel(Structure):
             (name, c_int32)
             for name in (
                 *("d_model", "heads", "d_head", "d_ff", "vocab_size", "bos", "norm_first", "activation", "gated"),
-                "length",
+                *("recurrent", "length"),
             )
         ),
-        *((name, c_float) for name in ("eps", "scale", "embedding_scale")),
+        *((name, c_float) for name in ("eps", "scale", "embedding_scale", "output_scale")),
         *((name, c_void_p) for name in ("cos", "sin")),
         *((name, CStack) for name in ("encoder", "decoder")),
         *((name, CProduct) for name in ("cross_kv", "output")),
@@ -122,8 +122,10 @@ class Weights:
             activation=ACTIVATIONS.index(config.activation),
             gated=config.gated,
             eps=config.norm_eps,
-            scale=decoder_layers[0].self_attention.scale,
+            recurrent=config.decoder_ssru,
+            scale=decoder_layers[0].cross_attention.scale,
             embedding_scale=model.encoder.embedding.scale,
+            output_scale=config.d_model**-0.5 if config.scale_output else 1.0,
             encoder=self._stack(model.encoder),
             decoder=self._stack(model.decoder),
             cross_kv=self._product(*(linear for pair in sources for linear in pair)),
@@ -173,15 +175,20 @@ class Weights:
         )
 
     def _layer(self, layer: EncoderLayer | DecoderLayer) -> CLayer:
-        own = layer.self_attention
         found = CLayer(
-            self_norm=self._norm(layer.self_attention_norm),
             feed_forward_norm=self._norm(layer.feed_forward_norm),
-            qkv=self._product(own.q_proj, own.k_proj, own.v_proj),
-            out=self._product(own.out_proj),
             up=self._hidden(layer.feed_forward),
             down=self._product(layer.feed_forward.down_proj),
         )
+        if isinstance(layer, DecoderLayer) and layer.recurrent:
+            unit = layer.recurrence
+            found.self_norm = self._norm(layer.recurrence_norm)
+            found.qkv = self._product(unit.candidate_proj, unit.forget_proj, apart=True)
+        else:
+            own = layer.self_attention
+            found.self_norm = self._norm(layer.self_attention_norm)
+            found.qkv = self._product(own.q_proj, own.k_proj, own.v_proj)
+            found.out = self._product(own.out_proj)
         if isinstance(layer, DecoderLayer):
             found.cross_norm = self._norm(layer.cross_attention_norm)
             found.cross_q = self._product(layer.cross_attention.q_proj)

@@ -11,6 +11,7 @@ PARTS = (
     ("*_attention.k_proj.*", "W_K"),
     ("*_attention.v_proj.*", "W_V"),
     ("*_attention.out_proj.*", "W_O"),
+    ("*.recurrence.*", "recurrence"),
     ("*.feed_forward.*", "feed-forward"),
     ("*_norm.*", "norms"),
     ("*.position.*", "positions"),
@@ -21,6 +22,7 @@ PARTS = (
 SUBLAYERS = (
     ("encoder.*.self_attention.*", "encoder self-attention"),
     ("decoder.*.self_attention.*", "decoder self-attention"),
+    ("decoder.*.recurrence.*", "decoder recurrence"),
     ("decoder.*.cross_attention.*", "decoder cross-attention"),
     ("encoder.*.feed_forward.*", "encoder feed-forward"),
     ("decoder.*.feed_forward.*", "decoder feed-forward"),

@@ -14,7 +14,8 @@ Count = Annotated[int, Field(ge=1)]
 TokenId = Annotated[int, Field(ge=0)]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 
-Positions = Literal["sinusoidal", "sinusoidal-halves", "learned", "rotary", "relative"]
+Positions = Literal["sinusoidal", "sinusoidal-halves", "sinusoidal-fairseq", "learned", "rotary", "relative"]
+Waves = Literal["sinusoidal", "sinusoidal-halves", "sinusoidal-fairseq"]
 
 
 class ModelConfig(Settings):
@@ -40,9 +41,10 @@ class ModelConfig(Settings):
 
     positions: Positions = "sinusoidal"
     """How the model knows the order of tokens. "sinusoidal": sine and cosine in turn, as the paper writes it;
-    "sinusoidal-halves": all sines, then all cosines, as the authors' code and Marian do; "learned": a table;
-    "rotary": queries and keys of self-attention are turned by their position; "relative": T5's bias on the
-    scores of self-attention."""
+    "sinusoidal-halves": all sines, then all cosines, as Hugging Face's Marian does; "sinusoidal-fairseq": the same with
+    the slowest wave exactly 10000 times slower than the fastest, as the authors' code, fairseq and Marian do;
+    "learned": a table; "rotary": queries and keys of self-attention are turned by their position; "relative": T5's
+    bias on the scores of self-attention."""
     max_positions: Count = 1024
     """Rows of the learned table, and so the longest sentence; the other kinds know no limit."""
     position_offset: Annotated[int, Field(ge=0)] = 0
@@ -80,6 +82,11 @@ class ModelConfig(Settings):
     """Whether the projections of attention and feed-forward have biases (T5's have none)."""
     scale_scores: bool = True
     """Whether scores are divided by √d_head (T5's are not)."""
+    scale_output: bool = False
+    """Whether the decoder's vectors are divided by √d_model before the output projection (T5 1.0's are)."""
+    decoder_ssru: bool = False
+    """Whether each decoder layer remembers the target so far in one vector, by a recurrent unit in place of
+    self-attention, as the small students of Marian do."""
 
     dropout: Probability = 0.1
     """On each sub-layer's output and on the embedded input, as in section 5.4."""
@@ -138,6 +145,10 @@ class ModelConfig(Settings):
                 yield (f"{name} = {getattr(self, name)} is outside a vocabulary of {size} tokens (0 to {size - 1}).")
         if self.pad_id == self.eos_id:
             yield f"pad_id and eos_id are both {self.pad_id}, so the end of a sentence would count as padding."
+        if self.positions == "sinusoidal-fairseq" and self.d_model < 4:
+            yield f"positions = 'sinusoidal-fairseq' needs two waves, so d_model = {self.d_model} must be at least 4."
+        if self.positions == "relative" and self.decoder_ssru:
+            yield "positions = 'relative' lies on scores of self-attention, and a decoder_ssru has none."
         if self.positions == "rotary" and self.d_head % 2:
             yield f"Rotary positions turn pairs of columns, and d_head = {self.d_head} is odd."
         if self.positions == "relative":
@@ -166,7 +177,7 @@ class ModelConfig(Settings):
 
 _ONLY_FOR: dict[str, tuple[Positions, ...]] = {
     "max_positions": ("learned",),
-    "position_offset": ("learned", "sinusoidal", "sinusoidal-halves"),
+    "position_offset": ("learned", "sinusoidal", "sinusoidal-halves", "sinusoidal-fairseq"),
     "rotary_base": ("rotary",),
     "relative_buckets": ("relative",),
     "relative_max_distance": ("relative",),

@@ -7,7 +7,7 @@ from glassformer.model.config import ModelConfig
 from glassformer.model.dims import Bool, Float, Int, Tensor
 from glassformer.model.layers import DecoderLayer
 from glassformer.model.stack import Stack
-from glassformer.model.state import PastKeyValues
+from glassformer.model.state import Past
 
 
 class Decoder(Stack[DecoderLayer]):
@@ -26,7 +26,7 @@ class Decoder(Stack[DecoderLayer]):
         ids: Int[Tensor, "B T"],
         source: list[KeyValues],
         source_visible: Bool[Tensor, "B S"],
-        past: list[PastKeyValues] | None = None,
+        past: list[Past] | None = None,
     ) -> Float[Tensor, "B T D"]:
         """Training passes the whole target; decoding the newest tokens, and what it remembers of the others."""
         first = past[0].length if past else 0

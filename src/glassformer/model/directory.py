@@ -45,10 +45,10 @@ def load_model(path: str | os.PathLike[str]) -> Transformer:
     return with_weights(config, read_weights(directory / WEIGHTS), where=directory / WEIGHTS)
 
 
-def write_weights(tensors: dict[str, Tensor], path: Path) -> None:
+def write_weights(tensors: dict[str, Tensor], path: Path, about: dict[str, str] | None = None) -> None:
     """Tensors by name into a safetensors file of a directory under construction."""
     try:
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, about)
     except SafetensorError as error:  # how the library reports a full disk
         raise DirectoryError(f"{path} cannot be written: {error}.") from None
 

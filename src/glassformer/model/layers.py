@@ -11,7 +11,7 @@ from glassformer.model.attention import Attention, KeyValues
 from glassformer.model.config import ModelConfig
 from glassformer.model.dims import Bool, Float, Tensor
 from glassformer.model.dropout import dropout
-from glassformer.model.state import PastKeyValues
+from glassformer.model.state import Past, PastCell, PastKeyValues
 from glassformer.model.tap import Tap
 
 
@@ -89,6 +89,37 @@ def activate(x: Tensor, kind: str) -> Tensor:
     raise AssertionError(kind)
 
 
+class Recurrence(nn.Module):
+    """A simpler simple recurrent unit: c = f * c_before + (1 - f) * (x W), f = σ(x W_f + b_f); relu(c) goes on.
+
+    The target so far in one vector instead of keys and values of every position (SSRU: Kim et al., WNGT 2019).
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.candidate_proj = nn.Linear(config.d_model, config.d_model, bias=False)
+        self.forget_proj = nn.Linear(config.d_model, config.d_model)
+
+        self.input = Tap("B T D")
+        self.candidate = Tap("B T D")
+        self.forget = Tap("B T D")
+        self.cell = Tap("B T D")
+        self.output = Tap("B T D")
+
+    def forward(self, x: Float[Tensor, "B T D"], past: PastCell) -> Float[Tensor, "B T D"]:
+        """x is the whole target, or the newest tokens of it; `past` is what is left of their elders, and goes on."""
+        x = self.input(x)
+        candidate = self.candidate(self.candidate_proj(x))
+        forget = self.forget(self.forget_proj(x).sigmoid())
+        cell = torch.zeros_like(candidate[:, 0]) if past.cell is None else past.cell
+        cells = []
+        for kept, new in zip(forget.unbind(1), ((1 - forget) * candidate).unbind(1), strict=True):
+            cell = kept * cell + new
+            cells.append(cell)
+        past.length, past.cell = past.length + len(cells), cell
+        return self.output(F.relu(self.cell(torch.stack(cells, dim=1))))
+
+
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each with its way around."""
 
@@ -116,12 +147,17 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention over the target so far, cross-attention over the source, feed-forward."""
+    """Self-attention over the target so far (or a recurrence), cross-attention over the source, feed-forward."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = Attention(config, queries="T", memory="T")
-        self.self_attention_norm = AddNorm(config, "T")
+        self.recurrent = config.decoder_ssru
+        if self.recurrent:
+            self.recurrence = Recurrence(config)
+            self.recurrence_norm = AddNorm(config, "T")
+        else:
+            self.self_attention = Attention(config, queries="T", memory="T")
+            self.self_attention_norm = AddNorm(config, "T")
         self.cross_attention = Attention(config, queries="T", memory="S")
         self.cross_attention_norm = AddNorm(config, "T")
         self.feed_forward = FeedForward(config, "T")
@@ -136,17 +172,22 @@ class DecoderLayer(nn.Module):
         target_visible: Bool[Tensor, "1 1 T M"] | None,
         bias: Float[Tensor, "H T M"] | None = None,
         turn: Float[Tensor, "2 T K"] | None = None,
-        past: PastKeyValues | None = None,
+        past: Past | None = None,
     ) -> Float[Tensor, "B T D"]:
         """x is the whole target, or the newest tokens of it, whose elders are remembered in `past`.
 
         `source` is this layer's own K and V of the encoder's output: the same for every target position.
         """
-        y = self.self_attention_norm.before(x)
-        own = self.self_attention.keys_values(y, turn)
-        own = own if past is None else past.extend(own)
-        y = self.self_attention(y, *own, target_visible, bias, turn)
-        x = self.self_attention_norm.after(x, y)
+        if self.recurrent:
+            past = past if isinstance(past, PastCell) else PastCell()
+            y = self.recurrence(self.recurrence_norm.before(x), past)
+            x = self.recurrence_norm.after(x, y)
+        else:
+            y = self.self_attention_norm.before(x)
+            own = self.self_attention.keys_values(y, turn)
+            own = past.extend(own) if isinstance(past, PastKeyValues) else own
+            y = self.self_attention(y, *own, target_visible, bias, turn)
+            x = self.self_attention_norm.after(x, y)
 
         # Queries come from the target, keys and values from the source: made with this layer's W_Q, W_K and W_V.
         y = self.cross_attention(self.cross_attention_norm.before(x), *source, source_visible)
@@ -154,3 +195,7 @@ class DecoderLayer(nn.Module):
 
         y = self.feed_forward(self.feed_forward_norm.before(x))
         return self.hidden(self.feed_forward_norm.after(x, y))
+
+    def nothing_yet(self) -> Past:
+        """What this layer remembers before the first position."""
+        return PastCell() if self.recurrent else PastKeyValues()

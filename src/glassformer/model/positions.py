@@ -6,13 +6,13 @@ Fixed tables are pure functions, kept in a small cache: a model has no buffers, 
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast, get_args
 
 import torch
 from torch import nn
 
 from glassformer.errors import InputError
-from glassformer.model.config import ModelConfig
+from glassformer.model.config import ModelConfig, Waves
 from glassformer.model.dims import Float, Int, Tensor
 from glassformer.model.tap import Tap
 
@@ -24,13 +24,13 @@ class SinusoidalPositions(nn.Module):
         super().__init__()
         self.d_model = config.d_model
         self.offset = config.position_offset
-        self.halves = config.positions == "sinusoidal-halves"
+        self.waves = cast("Waves", config.positions)
         self.output = Tap(f"{length} D")
 
     def forward(self, first: int, length: int, like: Tensor) -> Float[Tensor, "{length} D"]:
         """The vectors of positions first, first + 1, ...; `like` gives type and device."""
         first = first + self.offset
-        table = kept(sinusoids, first + length, self.d_model, self.halves, like.dtype, like.device)
+        table = kept(sinusoids, first + length, self.d_model, self.waves, like.dtype, like.device)
         return self.output(table[first : first + length])
 
 
@@ -75,7 +75,7 @@ class RelativeBias(nn.Module):
 
 def additive_positions(config: ModelConfig, length: str) -> SinusoidalPositions | LearnedPositions | None:
     """What is added to the embeddings; None when order enters inside attention."""
-    if config.positions in ("sinusoidal", "sinusoidal-halves"):
+    if config.positions in get_args(Waves):
         return SinusoidalPositions(config, length)
     return LearnedPositions(config, length) if config.positions == "learned" else None
 
@@ -110,11 +110,17 @@ def distance_bucket(
     return side + torch.where(distance < exact, distance, far.clamp(max=buckets - 1))
 
 
-def sinusoids(rows: int, width: int, halves: bool, dtype: torch.dtype, device: torch.device) -> Tensor:
+def sinusoids(rows: int, width: int, waves: Waves, dtype: torch.dtype, device: torch.device) -> Tensor:
     """The table of sines and cosines, computed in float64 and rounded once."""
-    angles = _angles(rows, width, 10000.0)
+    if waves == "sinusoidal-fairseq":
+        half = width // 2
+        exponent = torch.arange(half, dtype=torch.float64, device="cpu") / (half - 1)
+        angles = _angles(rows, 10000.0, exponent)
+        odd = angles.new_zeros(rows, width % 2)
+        return torch.cat((angles.sin(), angles.cos(), odd), dim=1).to(device, dtype)
+    angles = _angles(rows, 10000.0, _evenly(width))
     sin, cos = angles.sin(), angles.cos()[:, : width // 2]  # an odd width has one sine more
-    if halves:
+    if waves == "sinusoidal-halves":
         return torch.cat((sin, cos), dim=1).to(device, dtype)
     table = sin.new_empty(rows, width)
     table[:, 0::2], table[:, 1::2] = sin, cos
@@ -123,15 +129,19 @@ def sinusoids(rows: int, width: int, halves: bool, dtype: torch.dtype, device: t
 
 def rotations(rows: int, d_head: int, base: float, dtype: torch.dtype, device: torch.device) -> Tensor:
     """cos and sin of every rotary angle, both halves of a head alike."""
-    angles = _angles(rows, d_head, base).repeat(1, 2)
+    angles = _angles(rows, base, _evenly(d_head)).repeat(1, 2)
     return torch.stack((angles.cos(), angles.sin())).to(device, dtype)
 
 
-def _angles(rows: int, width: int, base: float) -> Tensor:
-    """pos / base^(2i / width), on the CPU whatever the device: not every one has float64."""
+def _angles(rows: int, base: float, exponent: Tensor) -> Tensor:
+    """pos / base^exponent, on the CPU whatever the device: not every one has float64."""
     position = torch.arange(rows, dtype=torch.float64, device="cpu")
-    exponent = torch.arange(0, width, 2, dtype=torch.float64, device="cpu") / width
     return position[:, None] / base**exponent
+
+
+def _evenly(width: int) -> Tensor:
+    """2i / width (section 3.5)."""
+    return torch.arange(0, width, 2, dtype=torch.float64, device="cpu") / width
 
 
 def kept(make: Callable[..., Tensor], rows: int, *options: Any) -> Tensor:

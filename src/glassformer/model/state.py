@@ -1,12 +1,12 @@
 """What decoding remembers between two steps. Rows are sentences, or hypotheses of a beam.
 
-Knows keys and values; knows nothing of the modules that make them.
+Knows keys, values and cells; knows nothing of the modules that make them.
 """
 
 from dataclasses import dataclass
 
 from glassformer.model.attention import KeyValues
-from glassformer.model.dims import Bool, Int, Tensor
+from glassformer.model.dims import Bool, Float, Int, Tensor
 
 FIRST_CAPACITY = 16
 
@@ -50,14 +50,30 @@ class PastKeyValues:
 
 
 @dataclass
+class PastCell:
+    """What a recurrent layer remembers: one vector, however long the target."""
+
+    length: int = 0
+    cell: Float[Tensor, "B D"] | None = None
+    """None before the first position."""
+
+    def reorder(self, rows: Int[Tensor, " R"]) -> "PastCell":
+        """The past of the named rows, in their order."""
+        return PastCell(self.length, None if self.cell is None else self.cell.index_select(0, rows))
+
+
+Past = PastKeyValues | PastCell
+
+
+@dataclass
 class DecoderState:
     """A decoding under way: `Transformer.start` makes it, each `Transformer.step` grows it in place."""
 
     source: list[KeyValues]
     """Each decoder layer's own K and V of the encoder's output, made once."""
     source_visible: Bool[Tensor, "B S"]
-    past: list[PastKeyValues]
-    """Each decoder layer's K and V of the target so far."""
+    past: list[Past]
+    """Each decoder layer's K and V of the target so far, or its cell."""
 
     @property
     def length(self) -> int:

@@ -10,7 +10,7 @@ from glassformer.model.decoder import Decoder
 from glassformer.model.dims import Bool, Float, Int, Tensor
 from glassformer.model.encoder import Encoder
 from glassformer.model.init import initialise
-from glassformer.model.state import DecoderState, PastKeyValues
+from glassformer.model.state import DecoderState
 from glassformer.model.tap import Tap
 
 
@@ -73,6 +73,8 @@ class Transformer(nn.Module):
 
     def project(self, hidden: Float[Tensor, "*any D"]) -> Float[Tensor, "*any V"]:
         """Decoder vectors to logits."""
+        if self.config.scale_output:
+            hidden = hidden * self.config.d_model**-0.5
         return self.logits(self.output_projection(hidden))
 
     @torch.no_grad()
@@ -83,7 +85,7 @@ class Transformer(nn.Module):
         return DecoderState(
             source=self.decoder.source_keys_values(memory),
             source_visible=visible,
-            past=[PastKeyValues() for _ in self.decoder.layers],
+            past=[layer.nothing_yet() for layer in self.decoder.layers],
         )
 
     @torch.no_grad()

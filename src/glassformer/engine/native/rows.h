@@ -41,6 +41,17 @@ static void add(int size, float *x, const float *y) {
     for (int i = 0; i < size; i += WIDTH) store(x + i, load(x + i) + load(y + i));
 }
 
+/* A recurrent unit's step: the new cell, c = f c + (1 - f) x with f = 1 / (1 + e^-g), and what goes on of it, relu(c). */
+static void recur(int size, const float *x, const float *g, const float *past, float *cell, float *y) {
+    for (int i = 0; i < size; i += WIDTH) {
+        floats forget = 1.0f / (1.0f + exponential(-load(g + i)));
+        floats c = (1.0f - forget) * load(x + i);
+        if (past) c += forget * load(past + i);
+        store(cell + i, c);
+        store(y + i, larger(c, all(0)));
+    }
+}
+
 INLINE floats activated(enum activation kind, floats x) {
     switch (kind) {
     case RELU: return larger(x, all(0));

@@ -15,7 +15,8 @@
 
 typedef struct {
     norm self_norm, cross_norm, feed_forward_norm;
-    product qkv, out, cross_q, cross_out, up, down; /* gated: the gate's panels stand before those of `up` */
+    product qkv; /* of a recurrent decoder: the candidate's panels, then the forget gate's */
+    product out, cross_q, cross_out, up, down; /* gated: the gate's panels stand before those of `up` */
 } layer;
 
 typedef struct {
@@ -28,9 +29,10 @@ typedef struct {
 } stack;
 
 typedef struct {
-    int32_t d_model, heads, d_head, d_ff, vocab_size, bos, norm_first, activation, gated;
+    int32_t d_model, heads, d_head, d_ff, vocab_size, bos, norm_first, activation, gated, recurrent;
     int32_t length;                    /* positions that the tables below and of the stacks have */
-    float eps, scale, embedding_scale; /* of norms, of attention's scores, of embeddings */
+    float eps, scale;                  /* of norms, of attention's scores */
+    float embedding_scale, output_scale;
     const float *cos, *sin;            /* of rotary positions; or NULL */
     stack encoder, decoder;
     product cross_kv; /* every decoder layer's keys and values of the source, in one matrix */
@@ -44,7 +46,7 @@ typedef struct {
     int32_t source_room;          /* positions that there is memory for: of the source, */
     size_t own_room;              /* and of all hypotheses together */
     float *cross;                 /* keys and values of its source: layer, position, (key, value) */
-    float *own;                   /* of its target: layer, position, slot, (key, value) */
+    float *own;                   /* of its target: layer, position, slot, (key, value) or cell */
     uint16_t *slots, *spare;      /* for each hypothesis and position, the slot where it is written */
     search search;                /* unless somebody else decides what comes next */
 } sentence;
@@ -77,14 +79,17 @@ typedef struct {
     memory work, search_work;  /* what a step, and what a search needs between its beginning and its end */
 } batch;
 
+static int whole(int size) { return (size + PANEL - 1) / PANEL * PANEL; }
+
 /* From one key to the next: a key, its value, and a little more. Without it the same column of many keys would compete for
    one place in the cache. */
-static int key_stride(const model *m) { return 2 * m->heads * m->d_head + 16; }
+static int key_stride(const model *m) {
+    int pair = 2 * m->heads * m->d_head, cell = m->recurrent ? whole(m->d_model) : 0;
+    return (pair > cell ? pair : cell) + 16;
+}
 
 /* Rows that pass through the layers together, about: as many as leave their numbers near to the processor. */
 #define TOGETHER 56
-
-static int whole(int size) { return (size + PANEL - 1) / PANEL * PANEL; }
 
 /* The buffers of a call, one behind the other in `work`. */
 typedef struct {
@@ -97,8 +102,10 @@ typedef struct {
 static int buffers_for(const model *m, batch *b, int rows, int widest, int longest, buffers *all) {
     int inner = m->heads * m->d_head;
     all->width = whole(m->d_model > inner ? m->d_model : inner);
-    int wide = whole(3 * inner), hidden = (m->gated ? 2 : 1) * whole(m->d_ff);
+    int wide = whole(3 * inner), cells = m->recurrent ? 2 * whole(m->d_model) : 0;
+    int hidden = (m->gated ? 2 : 1) * whole(m->d_ff);
     all->wide_width = wide > hidden ? wide : hidden;
+    if (cells > all->wide_width) all->wide_width = cells;
     if (widest > all->wide_width) all->wide_width = widest;
     int deepest = all->wide_width > all->width ? all->wide_width : all->width;
     all->scores_stride = longest + 2 * WIDTH;
@@ -295,11 +302,59 @@ int batch_join(const model *m, batch *b, int n, const int32_t *lengths, const in
     return 1;
 }
 
+/* The target so far, looked at by every hypothesis: what self-attention finds is left in w->y. */
+static void look_back(const model *m, int number, sentence **sentences, int n, int rows, const buffers *w) {
+    const stack *d = &m->decoder;
+    const layer *l = d->layers + number;
+    int inner = m->heads * m->d_head, stride = key_stride(m);
+    multiply(&l->qkv, rows, before(m, &l->self_norm, rows, w), w->width, w->wide, w->wide_width, w->room);
+    for (int i = 0, row = 0; i < n; i++) {
+        sentence *s = sentences[i];
+        float *own = s->own + (ptrdiff_t)number * s->limit * s->width * stride;
+        keys k = looked_at_by(m, s->length + 1, w);
+        k.at_step = k.count;
+        if (d->bias) bias_of(m, d, s->length, 0, &k);
+        for (int r = 0; r < s->rows; r++) {
+            float *qkv = w->wide + (ptrdiff_t)(row + r) * w->wide_width;
+            turn_heads(m, s->length, qkv);
+            turn_heads(m, s->length, qkv + inner);
+            memcpy(own + ((ptrdiff_t)s->length * s->width + r) * stride, qkv + inner, sizeof(float) * 2 * inner);
+        }
+        for (int r = 0; r < s->rows; r += QUERIES) {
+            int queries = s->rows - r < QUERIES ? s->rows - r : QUERIES;
+            for (int i = 0; i < queries; i++)
+                for (int j = 0; j < k.count; j++)
+                    w->at[i * k.count + j] = own + ((ptrdiff_t)j * s->width + s->slots[(r + i) * s->limit + j]) * stride;
+            attend(&k, queries, w->wide + (ptrdiff_t)(row + r) * w->wide_width, w->wide_width,
+                   w->h + (ptrdiff_t)(row + r) * w->width, w->width);
+        }
+        row += s->rows;
+    }
+    multiply(&l->out, rows, w->h, w->width, w->y, w->width, w->room);
+}
+
+/* The same for a decoder that remembers one vector a layer: each hypothesis' cell goes on from where it was written. */
+static void remember(const model *m, int number, sentence **sentences, int n, int rows, const buffers *w) {
+    const layer *l = m->decoder.layers + number;
+    int stride = key_stride(m);
+    multiply(&l->qkv, rows, before(m, &l->self_norm, rows, w), w->width, w->wide, w->wide_width, w->room);
+    for (int i = 0, row = 0; i < n; i++) {
+        sentence *s = sentences[i];
+        float *own = s->own + (ptrdiff_t)number * s->limit * s->width * stride, *now = own + (ptrdiff_t)s->length * s->width * stride;
+        for (int r = 0; r < s->rows; r++, row++) {
+            const float *past = s->length ? now - (ptrdiff_t)(s->width - s->slots[r * s->limit + s->length - 1]) * stride : NULL;
+            const float *candidate = w->wide + (ptrdiff_t)row * w->wide_width;
+            recur(m->d_model, candidate, candidate + whole(m->d_model), past, now + (ptrdiff_t)r * stride,
+                  w->y + (ptrdiff_t)row * w->width);
+        }
+    }
+}
+
 /* The same as below for n sentences with so many rows. */
 static int step_some(const model *m, batch *b, sentence **sentences, int n, int rows, const int32_t *tokens, int n_never,
                      const int32_t *never, int count, float *logits, float *sums, float *log_ps, int32_t *likeliest) {
     const stack *d = &m->decoder;
-    int inner = m->heads * m->d_head, stride = key_stride(m), longest = 0;
+    int stride = key_stride(m), longest = 0;
     for (int i = 0; i < n; i++) {
         const sentence *s = sentences[i];
         int most = s->source > s->length + 1 ? s->source : s->length + 1;
@@ -316,30 +371,7 @@ static int step_some(const model *m, batch *b, sentence **sentences, int n, int 
     }
     for (int number = 0; number < d->n_layers; number++) {
         const layer *l = d->layers + number;
-        multiply(&l->qkv, rows, before(m, &l->self_norm, rows, &w), w.width, w.wide, w.wide_width, w.room);
-        for (int i = 0, row = 0; i < n; i++) {
-            sentence *s = sentences[i];
-            float *own = s->own + (ptrdiff_t)number * s->limit * s->width * stride;
-            keys k = looked_at_by(m, s->length + 1, &w);
-            k.at_step = k.count;
-            if (d->bias) bias_of(m, d, s->length, 0, &k);
-            for (int r = 0; r < s->rows; r++) {
-                float *qkv = w.wide + (ptrdiff_t)(row + r) * w.wide_width;
-                turn_heads(m, s->length, qkv);
-                turn_heads(m, s->length, qkv + inner);
-                memcpy(own + ((ptrdiff_t)s->length * s->width + r) * stride, qkv + inner, sizeof(float) * 2 * inner);
-            }
-            for (int r = 0; r < s->rows; r += QUERIES) {
-                int queries = s->rows - r < QUERIES ? s->rows - r : QUERIES;
-                for (int i = 0; i < queries; i++)
-                    for (int j = 0; j < k.count; j++)
-                        w.at[i * k.count + j] = own + ((ptrdiff_t)j * s->width + s->slots[(r + i) * s->limit + j]) * stride;
-                attend(&k, queries, w.wide + (ptrdiff_t)(row + r) * w.wide_width, w.wide_width,
-                       w.h + (ptrdiff_t)(row + r) * w.width, w.width);
-            }
-            row += s->rows;
-        }
-        multiply(&l->out, rows, w.h, w.width, w.y, w.width, w.room);
+        (m->recurrent ? remember : look_back)(m, number, sentences, n, rows, &w);
         after(m, &l->self_norm, rows, &w);
 
         multiply(&l->cross_q, rows, before(m, &l->cross_norm, rows, &w), w.width, w.wide, w.wide_width, w.room);
@@ -358,6 +390,8 @@ static int step_some(const model *m, batch *b, sentence **sentences, int n, int 
         feed_forward(m, l, rows, &w);
     }
     finish(m, d, rows, &w);
+    if (m->output_scale != 1)
+        for (ptrdiff_t i = 0; i < (ptrdiff_t)rows * w.width; i++) w.x[i] *= m->output_scale;
     for (int i = 0; i < n; i++) sentences[i]->length++;
     multiply(&m->output, rows, w.x, w.width, logits, m->output.outputs, w.room);
     for (int i = 0; i < rows; i++, log_ps += count, likeliest += count) {
