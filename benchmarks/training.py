@@ -24,7 +24,7 @@ from forward_backward import TorchTransformer
 from glassformer import ModelConfig, Transformer, preset, street
 from glassformer.data import TokenizerSettings, corpus, epoch_batches, open_store, train_tokenizer
 from glassformer.data.batch import Batch, make_batch
-from glassformer.interop.hugging_face import marian
+from glassformer.interop.hugging_face import in_transformers
 from glassformer.training.loss import summed_loss
 from glassformer.training.machine import keep_memory
 from glassformer.training.optimiser import make_optimiser
@@ -79,7 +79,7 @@ def torch_update(config: ModelConfig) -> Callable[[Batch], None]:
 
 
 def marian_update(config: ModelConfig) -> Callable[[Batch], None]:
-    model = marian(config, longest=512).train()
+    model = in_transformers(config, longest=512).train()
 
     def loss(batch: Batch) -> Tensor:
         logits = model(

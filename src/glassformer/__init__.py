@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from glassformer.errors import GlassformerError
     from glassformer.inspection import record
+    from glassformer.loading import load
     from glassformer.model import ModelConfig, Transformer, load_model, preset, save_model, taps
     from glassformer.training import train
     from glassformer.translator import Translator
@@ -19,6 +20,7 @@ __version__ = "0.1.0"
 # Public names, in the order in which one meets them, and the rooms they live in.
 _HOME = {
     "train": "training",
+    "load": "loading",
     "Translator": "translator",
     "preset": "model",
     "ModelConfig": "model",
@@ -35,6 +37,7 @@ __all__ = [
     "ModelConfig",
     "Transformer",
     "Translator",
+    "load",
     "load_model",
     "preset",
     "record",

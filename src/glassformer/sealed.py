@@ -21,17 +21,19 @@ ASIDE = ".building-"  # how the name of a directory under construction begins
 
 
 @contextmanager
-def building(target: Path) -> Iterator[Path]:
+def building(target: Path, seal: bool = True) -> Iterator[Path]:
     """A directory to write into; when the block ends well it is sealed and becomes `target`, else it vanishes.
 
-    Killed at any instruction, `target` is complete or absent. An existing `target` is never touched.
+    Killed at any instruction, `target` is complete or absent. An existing `target` is never touched. Without a seal
+    it is a directory for other programs.
     """
     refuse_existing(target)
     aside = target.parent / f"{ASIDE}{target.name}-{uuid.uuid4().hex[:8]}"
     try:
         aside.mkdir(parents=True)
         yield aside
-        _seal(aside)
+        if seal:
+            _seal(aside)
         _sync_all(aside)
         os.rename(aside, target)  # onto a directory with files in it, the system itself refuses
         _sync(target.parent)

@@ -4,8 +4,9 @@ import os
 from importlib.resources import files
 from pathlib import Path
 
-from glassformer.data import Tokenizer
+from glassformer.data import AnyTokenizer, read_tokenizer
 from glassformer.errors import DirectoryError
+from glassformer.sealed import MANIFEST
 
 BUILT_IN = ("street",)
 
@@ -14,22 +15,38 @@ def find_model(path: str | os.PathLike[str]) -> Path:
     """The model directory meant: itself, a run's best model, or a built-in one."""
     directory = Path(path)
     if (directory / "config.json").exists():
+        if not (directory / MANIFEST).exists():
+            raise DirectoryError(
+                f"{directory} is not one of ours, since it has no {MANIFEST}: if it is another program's model, "
+                f"`glassformer convert {directory} NEW` makes it one."
+            )
         return directory
     if directory.is_dir():
         for kind in ("best", "step"):
             if found := numbered(directory, kind):
                 return found[-1]
-        raise DirectoryError(f"{directory} holds no model: neither config.json nor best-... or step-... is in it.")
+        raise DirectoryError(
+            f"{directory} holds no model of ours: neither config.json nor best-... or step-... is in it. If it is "
+            "another program's, `glassformer convert` makes it one."
+        )
     if str(path) in BUILT_IN:
         return Path(str(files("glassformer") / "models" / str(path)))
     raise DirectoryError(f"There is no directory {directory}, and no built-in model of that name ({BUILT_IN[0]} is).")
 
 
-def tokenizer_of(directory: Path) -> Tokenizer:
+def is_ours(path: str | os.PathLike[str]) -> bool:
+    """Whether a model of ours is meant; else it may be another program's, which also calls its settings config.json."""
+    directory = Path(path)
+    if (directory / "config.json").exists():
+        return (directory / MANIFEST).exists()
+    return str(path) in BUILT_IN or any(numbered(directory, kind) for kind in ("best", "step"))
+
+
+def tokenizer_of(directory: Path) -> AnyTokenizer:
     """The tokenizer beside a model."""
     if not (directory / "tokenizer").is_dir():
         raise DirectoryError(f"{directory} has no tokenizer beside its model: it takes ids, not text.")
-    return Tokenizer.read(directory / "tokenizer")
+    return read_tokenizer(directory / "tokenizer")
 
 
 def numbered(directory: Path, kind: str) -> list[Path]:

@@ -4,9 +4,10 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from glassformer import decoding
-from glassformer.data import Tokenizer
+from glassformer.data import AnyTokenizer, ForeignTokenizer
 from glassformer.data.splitting import split
 from glassformer.decoding import Beam, Hypothesis, Plain, Request, Search
 from glassformer.decoding.hypothesis import penalised
@@ -68,7 +69,7 @@ class Translator:
     def __init__(
         self,
         model: Transformer,
-        tokenizer: Tokenizer,
+        tokenizer: AnyTokenizer,
         search: Search | None = None,
         *,
         engine: Engine | None = None,
@@ -90,10 +91,13 @@ class Translator:
         search: Search | None = None,
         engine: EngineOptions | None = None,
         longest: int = LONGEST,
+        source_language: str | None = None,
+        target_language: str | None = None,
     ) -> "Translator":
         """From a model directory, a run directory (then its best model) or the name of a built-in model.
 
-        Several models with one tokenizer answer together, by the mean of their probabilities.
+        Several models with one tokenizer answer together, by the mean of their probabilities. A model of many
+        languages is told which two it is about.
         """
         directories = [find_model(one) for one in (path, *others)]
         models = [load_model(directory) for directory in directories]
@@ -103,10 +107,16 @@ class Translator:
                 raise InputError(
                     f"{directory} has another tokenizer than {directories[0]}: models that answer together share one."
                 )
+        tokenizer = in_languages(tokenizers[0], source_language, target_language)
         opened = open_engine(models, engine or EngineOptions(), directories[0])
-        found = cls(models[0], tokenizers[0], search, engine=opened, longest=longest)
+        found = cls(models[0], tokenizer, search, engine=opened, longest=longest)
         found.together = len(models)
         return found
+
+    @cached_property
+    def _start(self) -> tuple[int, ...]:
+        """What every target begins with, whatever is said: its language, with some models."""
+        return tuple(self.tokenizer.encode("", "target")[:-1])
 
     def __call__(self, text: str) -> str:
         """The translation of one text."""
@@ -170,12 +180,13 @@ class Translator:
         terms = [translation for term, translation in glossary.items() if mentions(text, term)]
         return Request(
             ids,
-            prefix=self._forced(wish.prefix),
+            prefix=(*self._start, *self._forced(wish.prefix)),
             phrases=tuple(self._forced(phrase) for phrase in (*wish.phrases, *terms)),
         )
 
     def _forced(self, text: str) -> tuple[int, ...]:
-        return tuple(self.tokenizer.encode(text, "target")[:-1]) if text else ()
+        """The ids of part of a target, without what every target begins and ends with."""
+        return tuple(self.tokenizer.encode(text, "target")[len(self._start) : -1]) if text else ()
 
     def _answers(self, parts: Sequence[list[Hypothesis]], agree: bool) -> list[Answer]:
         """The texts of hypotheses, the same text once; of a split text the first of every part, the second, ..."""
@@ -195,6 +206,18 @@ class Translator:
             log_probabilities=log_ps,
             score=penalised(sum(log_ps), len(log_ps), self.search.length_penalty),
         )
+
+
+def in_languages(tokenizer: AnyTokenizer, source: str | None, target: str | None) -> AnyTokenizer:
+    """The tokenizer for these languages; None leaves one as it is."""
+    if source is None and target is None:
+        return tokenizer
+    if not isinstance(tokenizer, ForeignTokenizer):
+        raise InputError(
+            f"This model knows no language {source or target!r}: of its source and target it knows what its training "
+            "data had."
+        )
+    return tokenizer.between(source, target)
 
 
 def mentions(text: str, term: str) -> bool:

@@ -7,10 +7,12 @@ import typer
 
 from glassformer import __version__
 from glassformer.cli.bench import bench
+from glassformer.cli.convert import convert
 from glassformer.cli.demo import demo
 from glassformer.cli.describe import describe
 from glassformer.cli.doctor import doctor
 from glassformer.cli.evaluate import evaluate
+from glassformer.cli.export import export
 from glassformer.cli.score import score
 from glassformer.cli.street import street
 from glassformer.cli.train import train
@@ -26,10 +28,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(bench)
+app.command()(convert)
 app.command()(demo)
 app.command()(describe)
 app.command()(doctor)
 app.command()(evaluate)
+app.command()(export)
 app.command()(score)
 app.command()(street)
 app.command()(train)

@@ -19,6 +19,12 @@ BeamSize = Annotated[int, typer.Option("--beam", min=1, max=1000, help="Hypothes
 LengthPenalty = Annotated[
     float, typer.Option(min=0, help="Compare by log-probability / length ** this; 0 favours short translations.")
 ]
+SourceLanguage = Annotated[
+    str | None, typer.Option(metavar="CODE", help="The language of the text, where a model knows many (eng_Latn).")
+]
+TargetLanguage = Annotated[
+    str | None, typer.Option(metavar="CODE", help="The language wanted, where a model knows many (deu_Latn).")
+]
 SPEED = "Speed"  # a panel of the help
 EngineName = Annotated[
     str, typer.Option("--engine", rich_help_panel=SPEED, help="fast (compiled C), plain (readable), or ctranslate2.")

@@ -18,7 +18,9 @@ from glassformer.cli.search_options import (
     Model,
     Others,
     PrecisionName,
+    SourceLanguage,
     SplitAt,
+    TargetLanguage,
     Workers,
     engine_from,
     search_from,
@@ -88,6 +90,8 @@ def translate(
         typer.Option(metavar="TOKEN", rich_help_panel=WISH, help="What is never written; may be repeated."),
     ] = None,
     others: Others = None,
+    source_language: SourceLanguage = None,
+    target_language: TargetLanguage = None,
     split_at: SplitAt = 512,
     engine: EngineName = "fast",
     precision: PrecisionName = "float32",
@@ -120,7 +124,15 @@ def translate(
     }
     how = search_from(beam, max(mbr or 1, n_best), length_penalty, sample, rules)
     options = engine_from(engine, precision, workers, batch_size, batch_tokens, exact)
-    translator = Translator.load(model, *(others or []), search=how, engine=options, longest=split_at)
+    translator = Translator.load(
+        model,
+        *(others or []),
+        search=how,
+        engine=options,
+        longest=split_at,
+        source_language=source_language,
+        target_language=target_language,
+    )
     if suppress:
         translator.search = how.model_copy(update={"suppress": translator.tokenizer.ids_of(suppress)})
     wish = Wish(prefix, tuple(phrase or ()))

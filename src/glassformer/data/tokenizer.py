@@ -56,10 +56,7 @@ class Tokenizer:
 
     def encode(self, text: str, side: Side) -> list[int]:
         """The ids of a text, and the end of sentence."""
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise InputError(f"{text!r} has half of a surrogate pair, which is no character.") from None
+        check_text(text)
         return [*self._sides[side].encode(normalise(text, self.settings.kind)), EOS]
 
     def decode(self, ids: Iterable[int], side: Side = "target") -> str:
@@ -100,6 +97,14 @@ class Tokenizer:
     def files(self) -> dict[str, bytes]:
         """What it is made of, by file name."""
         return {_file_name(self.settings, side): model for side, model in self._models.items()}
+
+
+def check_text(text: str) -> None:
+    """Python's text may hold what no file can."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{text!r} has half of a surrogate pair, which is no character.") from None
 
 
 def _file_name(settings: TokenizerSettings, side: Side) -> str:

@@ -1,14 +1,14 @@
 """A model as CTranslate2's files (the extra `ct2`): the same numbers under its names.
 
-CTranslate2 knows tokens by text; we call each by its number, so that ids go in and come out. Nothing is quantised here:
-its loader does that, by `compute_type`.
+CTranslate2 knows tokens by text: unless words are given for them, each is called by its number, so that ids go in and
+come out.
 """
 
 import math
 import os
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -18,7 +18,6 @@ from glassformer.errors import InputError
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.attention import Attention
 from glassformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, Norm
-from glassformer.model.positions import LearnedPositions, sinusoids
 
 POSITIONS = 4096
 """Rows of the table of sine waves that is written: CTranslate2 reads one instead of computing it."""
@@ -28,6 +27,7 @@ ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu-tanh": "GELUTanh", "silu": 
 def unsupported(config: ModelConfig) -> list[str]:
     """The options of this model that CTranslate2 cannot hold, each as `name = value`."""
     refused = {
+        "decoder_ssru": config.decoder_ssru,
         "positions": config.positions == "rotary",  # its encoder adds a table, always
         "d_head": config.d_head * config.n_heads != config.d_model,
         "norm": config.norm == "rms" and (config.embedding_norm or not config.norm_first),
@@ -35,13 +35,32 @@ def unsupported(config: ModelConfig) -> list[str]:
     return [f"{name} = {getattr(config, name)}" for name, wrong in refused.items() if wrong]
 
 
-def write_ctranslate2(model: Transformer, directory: str | os.PathLike[str]) -> None:
-    """Write the model into an existing directory, float32; token ids are the vocabulary."""
+class Words(NamedTuple):
+    """What the tokens of both sides are called; no two of a side alike."""
+
+    source: list[str]
+    target: list[str]
+    unknown: str
+
+    @classmethod
+    def numbers(cls, config: ModelConfig) -> "Words":
+        """Each token is called by its number. None needs to be the unknown one, but one must."""
+        source, target = ([str(i) for i in range(size)] for size in (config.source_vocab_size, config.vocab_size))
+        return cls(source, target, unknown=str(config.pad_id))
+
+
+def write_ctranslate2(
+    model: Transformer,
+    directory: str | os.PathLike[str],
+    words: Words | None = None,
+    quantization: str | None = None,
+) -> None:
+    """Write the model into an existing directory. Without `quantization` its loader may still do that."""
     if options := unsupported(model.config):
         raise InputError(f"CTranslate2 cannot hold a model with {', '.join(options)}.")
-    spec = _spec(model)
+    spec = _spec(model, words or Words.numbers(model.config))
     spec.validate()
-    spec.optimize()
+    spec.optimize(quantization=quantization)
     spec.save(str(Path(directory)))
 
 
@@ -57,7 +76,7 @@ def _library(name: str) -> Any:
         raise InputError("CTranslate2 is not installed: `pip install 'glassformer[ct2]'`.") from None
 
 
-def _spec(model: Transformer) -> Any:
+def _spec(model: Transformer, words: Words) -> Any:
     specs, config = _library("ctranslate2.specs"), model.config
     spec = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
@@ -75,8 +94,9 @@ def _spec(model: Transformer) -> Any:
     ):
         embedding.weight = _array(stack.embedding.weight)
         side.scale_embeddings = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
-        if config.positions != "relative":
-            side.position_encodings.encodings = _positions(config, stack.position)
+        if stack.position is not None:
+            rows = config.longest or POSITIONS
+            side.position_encodings.encodings = _array(stack.position(0, rows, like=stack.embedding.weight))
         if stack.embedding_norm is not None:
             _norm(side.layernorm_embedding, stack.embedding_norm)
         if stack.final_norm is not None:
@@ -88,16 +108,14 @@ def _spec(model: Transformer) -> Any:
                 own.relative_attention_bias = _array(stack.relative_bias.weight)
                 own.relative_attention_max_distance = np.int32(config.relative_max_distance)
     _linear(spec.decoder.projection, model.output_projection)
+    if config.scale_output:
+        spec.decoder.projection.weight *= config.d_model**-0.5
 
-    spec.register_source_vocabulary([str(i) for i in range(config.source_vocab_size)])
-    spec.register_target_vocabulary([str(i) for i in range(config.vocab_size)])
-    for name, token in (
-        ("bos", config.bos_id),
-        ("eos", config.eos_id),
-        ("unk", config.pad_id),  # it must be some token, and is never met: ids need no unknown one
-        ("decoder_start", config.bos_id),
-    ):
-        setattr(spec.config, f"{name}_token", str(token))
+    spec.register_source_vocabulary(words.source)
+    spec.register_target_vocabulary(words.target)
+    spec.config.unk_token = words.unknown
+    for name, token in (("bos", config.bos_id), ("eos", config.eos_id), ("decoder_start", config.bos_id)):
+        setattr(spec.config, f"{name}_token", words.target[token])
     spec.config.layer_norm_epsilon = config.norm_eps
     return spec
 
@@ -147,13 +165,5 @@ def _norm(spec: Any, norm: Norm) -> None:
         spec.beta = _array(norm.bias)
 
 
-def _positions(config: ModelConfig, positions: nn.Module | None) -> Any:
-    if isinstance(positions, LearnedPositions):
-        return _array(positions.weight[positions.offset :])
-    halves = config.positions == "sinusoidal-halves"
-    table = sinusoids(POSITIONS + config.position_offset, config.d_model, halves, torch.float32, torch.device("cpu"))
-    return _array(table[config.position_offset :])
-
-
 def _array(weight: Tensor) -> Any:
-    return weight.detach().float().contiguous().numpy()
+    return weight.detach().float().numpy(force=True).copy()  # it quantises in place

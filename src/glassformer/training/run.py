@@ -148,6 +148,11 @@ def _tokenizer_of(settings: RunSettings) -> Tokenizer:
     """The vocabulary of the model that a run starts from: the only one its embeddings know."""
     where = find_model(str(settings.start_from))
     tokenizer = tokenizer_of(where)
+    if not isinstance(tokenizer, Tokenizer):
+        raise SettingsError(
+            f"{where} came with another program's tokenizer: such a model can be run and looked into, but not trained "
+            "further here."
+        )
     config = load_model(where).config
     sizes = (tokenizer.vocab_size("source"), tokenizer.vocab_size("target"))
     if sizes != (config.source_vocab_size, config.vocab_size):

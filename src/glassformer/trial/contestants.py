@@ -24,7 +24,7 @@ from glassformer.engine import EngineOptions, open_search
 from glassformer.engine.options import PRECISIONS
 from glassformer.errors import InputError
 from glassformer.interop.ctranslate2 import open_ctranslate2, unsupported, write_ctranslate2
-from glassformer.interop.hugging_face import as_marian, not_marian
+from glassformer.interop.hugging_face import as_transformers, family_of
 from glassformer.machine import cores, peak_memory
 from glassformer.model import ModelConfig, Transformer, load_model
 
@@ -56,10 +56,17 @@ def who_can(config: ModelConfig) -> dict[str, str]:
     refusal = f"cannot hold {', '.join(options)}" if options else ""
     missing = "" if find_spec("ctranslate2") else "is not installed"
     ct2 = {f"ctranslate2 {precision}": missing or refusal for precision in ("float32", "int8")}
-    options = not_marian(config)
-    refusal = f"has no such model: {', '.join(options)}" if options else ""
-    missing = "" if find_spec("transformers") else "is not installed"
-    return {**ours, **ct2, "hugging face": missing or refusal, "glassformer plain": ""}
+    return {**ours, **ct2, "hugging face": _not_hugging_face(config), "glassformer plain": ""}
+
+
+def _not_hugging_face(config: ModelConfig) -> str:
+    if not find_spec("transformers"):
+        return "is not installed"
+    try:
+        family_of(config)
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 class Contestant:
@@ -180,7 +187,7 @@ def _ctranslate2(model: Transformer, precision: str) -> Callable[[Task], int]:
 
 
 def _hugging_face(model: Transformer) -> Callable[[Task], int]:
-    theirs, config = as_marian(model), model.config
+    theirs, config = as_transformers(model), model.config
     del model
 
     @torch.inference_mode()

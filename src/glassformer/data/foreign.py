@@ -1,0 +1,266 @@
+"""Tokenizers that came with a model from elsewhere: how text is cut, the number of each piece, what stands around them.
+
+Knows nothing of the programs they come from: whoever brings one in says what it is like.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NoReturn
+
+from pydantic import Field
+
+from glassformer.data.cutting import CUTTERS, Cut
+from glassformer.data.tokenizer import SETTINGS, SIDES, Side, Tokenizer, check_text
+from glassformer.errors import DataError, DirectoryError, InputError
+from glassformer.settings import Settings
+
+SOURCE, TARGET = "{source}", "{target}"
+"""Stand for the pieces of the two languages in what is put around a text."""
+
+
+class ForeignSettings(Settings):
+    """How such a tokenizer goes from text to numbers."""
+
+    kind: Literal["foreign"] = "foreign"
+    """Tells it from tokenizers that were trained here."""
+    cut: Cut
+    """How text becomes pieces."""
+    joint: bool
+    """Whether source and target share one vocabulary."""
+    unknown: str = "<unk>"
+    """The piece that stands for all others."""
+    before_source: list[str] = Field(default_factory=list)
+    """Pieces before a source; {source} and {target} stand for the pieces of the languages."""
+    after_source: list[str]
+    """Pieces behind a source."""
+    before_target: list[str] = Field(default_factory=list)
+    """Pieces that a target begins with."""
+    after_target: list[str]
+    """Pieces behind a target: its end."""
+    languages: dict[str, str] = Field(default_factory=dict)
+    """Codes of languages and the pieces that stand for them; none where the model knows one pair only."""
+    source_language: str | None = None
+    """The code of the source's language, where the text must say it."""
+    target_language: str | None = None
+    """The code of the target's language."""
+    tags: list[str] = Field(default_factory=list)
+    """Pieces that may be written in the text as they are."""
+    hidden: list[str] = Field(default_factory=list)
+    """Pieces that are no text: left out when a target is read."""
+
+
+class ForeignTokenizer:
+    """Text to ids and back, as the program that the model comes from does it."""
+
+    def __init__(
+        self, settings: ForeignSettings, vocabularies: Mapping[Side, Sequence[str]], models: Mapping[Side, bytes]
+    ) -> None:
+        self.settings = settings
+        self._vocabularies = {side: list(vocabularies[side]) for side in SIDES}
+        self._models = dict(models)
+        opened = {model: CUTTERS[settings.cut](model) for model in set(models.values())}  # a joint one once
+        self._cutters = {side: opened[models[side]] for side in SIDES}
+        numbers = [_numbers(self._vocabularies["source"])]
+        numbers.append(numbers[0] if settings.joint else _numbers(self._vocabularies["target"]))
+        self._numbers = dict(zip(SIDES, numbers, strict=True))
+        for side in SIDES:
+            if settings.unknown not in self._numbers[side]:
+                raise DataError(f"the {side} vocabulary has no {settings.unknown!r}, which stands for all others.")
+        longest_first = sorted(settings.tags, key=len, reverse=True)
+        self._tags = re.compile(f"({'|'.join(map(re.escape, longest_first))})") if longest_first else None
+        hidden = {*settings.hidden, *settings.languages.values(), *settings.before_target, *settings.after_target}
+        self._hidden = {self._numbers["target"][piece] for piece in hidden if piece in self._numbers["target"]}
+
+    @classmethod
+    def joint(cls, settings: ForeignSettings, vocabulary: Sequence[str], model: bytes) -> "ForeignTokenizer":
+        """One whose sides are alike."""
+        return cls(settings, dict.fromkeys(SIDES, vocabulary), dict.fromkeys(SIDES, model))
+
+    def __reduce__(self) -> tuple[object, ...]:  # worker processes get one by what it is made of
+        return type(self), (self.settings, self._vocabularies, self._models)
+
+    def vocab_size(self, side: Side) -> int:
+        return len(self._vocabularies[side])
+
+    def encode(self, text: str, side: Side) -> list[int]:
+        """The ids of a text, and of what stands around it."""
+        check_text(text)
+        numbers = self._numbers[side]
+        unknown = numbers[self.settings.unknown]
+        before, after = self._around(side)
+        return [numbers.get(piece, unknown) for piece in (*before, *self._cut(text, side), *after)]
+
+    def decode(self, ids: Iterable[int], side: Side = "target") -> str:
+        """The text of ids; what is not text is passed over."""
+        pieces = [self._vocabularies[side][i] for i in ids if i not in self._hidden]
+        return self._cutters[side].join(pieces)
+
+    def pieces(self, ids: Iterable[int], side: Side) -> list[str]:
+        """Each token as one would show it."""
+        return [self._vocabularies[side][i] for i in ids]
+
+    def ids_of(self, pieces: Sequence[str], side: Side = "target") -> tuple[int, ...]:
+        """The ids of tokens as `pieces` shows them; a word may be given without its ▁."""
+        found: set[int] = set()
+        for piece in pieces:
+            forms = (piece, f"▁{piece}", f"Ġ{piece}")
+            ids = {self._numbers[side][form] for form in forms if form in self._numbers[side]}
+            if not ids:
+                raise InputError(f"{piece!r} is no token of this model: `--json` shows how it cuts text into tokens.")
+            found |= ids
+        return tuple(sorted(found))
+
+    def between(self, source: str | None, target: str | None) -> "ForeignTokenizer":
+        """The same for these languages; None leaves one as it is."""
+        known = self.settings.languages
+        for code in (source, target):
+            if code is not None and code not in known:
+                some = ", ".join(list(known)[:8]) + (", ..." if len(known) > 8 else "")
+                way_out = f"it knows {some}" if known else "it was made for one pair of languages"
+                raise InputError(f"This model knows no language {code!r}: {way_out}.")
+        chosen = {"source_language": source, "target_language": target}
+        settings = self.settings.model_copy(update={name: code for name, code in chosen.items() if code is not None})
+        return ForeignTokenizer(settings, self._vocabularies, self._models)
+
+    def write(self, directory: Path) -> None:
+        """The files of this tokenizer into a directory under construction."""
+        directory.mkdir(exist_ok=True)
+        for name, content in self.files().items():
+            (directory / name).write_bytes(content)
+
+    @classmethod
+    def read(cls, directory: Path) -> "ForeignTokenizer":
+        """A tokenizer from the files that `write` made."""
+        settings = ForeignSettings.read(directory / SETTINGS)
+        try:
+            names = {side: _name(settings, side) for side in SIDES}
+            vocabularies = {name: _vocabulary((directory / f"{name}.json").read_bytes()) for name in names.values()}
+            return cls(
+                settings,
+                {side: vocabularies[name] for side, name in names.items()},
+                {side: (directory / f"{side}.model").read_bytes() for side in SIDES},
+            )
+        except OSError as error:
+            raise DirectoryError(f"{error.filename} cannot be read: {error.strerror}.") from None
+        except DataError as error:
+            raise DirectoryError(f"{directory}: {error}") from None
+
+    def files(self) -> dict[str, bytes]:
+        """What it is made of, by file name."""
+        vocabularies = {
+            f"{_name(self.settings, side)}.json": json.dumps(self._vocabularies[side], ensure_ascii=False).encode()
+            for side in SIDES
+        }
+        models = {f"{side}.model": self._models[side] for side in SIDES}
+        return {SETTINGS: self.settings.as_json().encode(), **vocabularies, **models}
+
+    def _cut(self, text: str, side: Side) -> list[str]:
+        if self._tags is None:
+            return self._cutters[side].cut(text)
+        pieces: list[str] = []
+        for part in self._tags.split(text):
+            if part in self.settings.tags:
+                pieces.append(part)
+            elif part:
+                pieces += self._cutters[side].cut(part)
+        return pieces
+
+    def _around(self, side: Side) -> tuple[list[str], list[str]]:
+        settings = self.settings
+        both = (
+            (settings.before_source, settings.after_source)
+            if side == "source"
+            else (settings.before_target, settings.after_target)
+        )
+        return self._named(both[0]), self._named(both[1])
+
+    def _named(self, pieces: Sequence[str]) -> list[str]:
+        settings = self.settings
+        chosen = {SOURCE: settings.source_language, TARGET: settings.target_language}
+        found = []
+        for piece in pieces:
+            code = chosen.get(piece)
+            if piece in chosen and code is None:
+                raise InputError(
+                    f"This model translates between {len(settings.languages)} languages: name two of them with "
+                    f"--source-language and --target-language (such as {next(iter(settings.languages), 'none')})."
+                )
+            found.append(piece if code is None else settings.languages[code])
+        return found
+
+
+class IdsOnly:
+    """Stands where a model came without a tokenizer: whoever asks for text is told so."""
+
+    settings = ForeignSettings(cut="words", joint=False, after_source=[], after_target=[])
+
+    def _refuse(self) -> NoReturn:
+        raise InputError(
+            "This model came without a tokenizer: it takes ids, not text, as model(source_ids, target_ids)."
+        )
+
+    def vocab_size(self, side: Side) -> int:
+        self._refuse()
+
+    def encode(self, text: str, side: Side) -> list[int]:
+        self._refuse()
+
+    def decode(self, ids: Iterable[int], side: Side = "target") -> str:
+        self._refuse()
+
+    def pieces(self, ids: Iterable[int], side: Side) -> list[str]:
+        self._refuse()
+
+    def ids_of(self, pieces: Sequence[str], side: Side = "target") -> tuple[int, ...]:
+        self._refuse()
+
+    def write(self, directory: Path) -> None:
+        self._refuse()
+
+    def files(self) -> dict[str, bytes]:
+        return {}
+
+
+AnyTokenizer = Tokenizer | ForeignTokenizer | IdsOnly
+
+
+def read_tokenizer(directory: Path) -> AnyTokenizer:
+    """The tokenizer of a directory, of whichever kind."""
+    try:
+        kind = json.loads((directory / SETTINGS).read_bytes()).get("kind")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        kind = None  # reading it will say what is wrong
+    return ForeignTokenizer.read(directory) if kind == "foreign" else Tokenizer.read(directory)
+
+
+def by_number(numbers: Mapping[str, int], size: int) -> list[str]:
+    """A vocabulary of this size as a list, from the number of each piece; numbers that nobody has get a name."""
+    pieces = [f"<no. {number}>" for number in range(size)]
+    for piece, number in numbers.items():
+        if not 0 <= number < size:
+            raise DataError(f"{piece!r} has the number {number}, outside of the model's {size} tokens.")
+        pieces[number] = piece
+    return pieces
+
+
+def _name(settings: ForeignSettings, side: Side) -> str:
+    return "joint" if settings.joint else side
+
+
+def _numbers(vocabulary: Sequence[str]) -> dict[str, int]:
+    numbers: dict[str, int] = {}
+    for number, piece in enumerate(vocabulary):
+        numbers.setdefault(piece, number)  # of two that look alike, the first
+    return numbers
+
+
+def _vocabulary(content: bytes) -> list[str]:
+    try:
+        pieces = json.loads(content)
+    except (ValueError, RecursionError):
+        pieces = None
+    if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
+        raise DataError("the vocabulary is not a list of pieces.")
+    return pieces

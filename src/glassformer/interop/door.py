@@ -1,0 +1,75 @@
+"""The way in: a path, and whose files these are."""
+
+from pathlib import Path
+
+from glassformer.errors import DirectoryError, InputError
+from glassformer.interop.fairseq import is_fairseq, open_fairseq
+from glassformer.interop.hugging_face import is_hugging_face, open_hugging_face
+from glassformer.interop.marian import open_marian
+from glassformer.interop.opened import Opened
+from glassformer.interop.torch_file import read_torch_file
+from glassformer.interop.tutorial import is_tutorial, open_tutorial
+
+PICKLES = (".pt", ".pth", ".ckpt")
+WANTED = ("model", "args", "cfg")
+"""Of a checkpoint; the optimiser's part is left where it is."""
+
+
+def open_foreign(
+    path: Path,
+    *,
+    allow_pickle: bool = False,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    heads: int | None = None,
+) -> Opened:
+    """A model of another program's, recognised by its files.
+
+    The languages choose fairseq's dictionaries; `heads` is for files that do not say how many there are.
+    """
+    if not path.exists():
+        raise DirectoryError(f"There is no {path}.")
+    if path.is_dir() and is_hugging_face(path):
+        return open_hugging_face(path)
+    if checkpoint := _checkpoint(path):
+        if not allow_pickle:
+            raise InputError(
+                f"{checkpoint} is a pickle, a kind of file that could run code where others open it. Here it is read "
+                "without running any, apart from everything else: say --allow-pickle if you want that."
+            )
+        return _open_checkpoint(checkpoint, source_language, target_language, heads)
+    if _may_be_marian(path):
+        return open_marian(path)
+    raise DirectoryError(
+        f"{path} is none that is known here: Hugging Face's have config.json and model.safetensors, Marian's an .npz "
+        "or .bin, fairseq's and the tutorial's a .pt."
+    )
+
+
+def _open_checkpoint(path: Path, source: str | None, target: str | None, heads: int | None) -> Opened:
+    saved = read_torch_file(path, lambda key: key in WANTED or "." in key)
+    if is_fairseq(saved):
+        return open_fairseq(saved, path, source, target)
+    if is_tutorial(saved):
+        return open_tutorial(saved, path, heads)
+    some = ", ".join(list(saved)[:4])
+    raise DirectoryError(f"{path} is a checkpoint, but neither fairseq's nor the tutorial's: it holds {some}, ...")
+
+
+def _checkpoint(path: Path) -> Path | None:
+    """The checkpoint that is meant: a file, or the best of a directory's."""
+    if path.is_file():
+        return path if path.suffix in PICKLES else None
+    found = [one for place in (path, path / "checkpoints") for one in sorted(place.glob("*")) if one.suffix in PICKLES]
+    best = [one for one in found if one.name in ("checkpoint_best.pt", "model.pt")]
+    if not found:
+        return None
+    if len(best or found) > 1:
+        raise InputError(f"{path} has several checkpoints ({', '.join(one.name for one in found[:5])}): name the one.")
+    return (best or found)[0]
+
+
+def _may_be_marian(path: Path) -> bool:
+    if path.is_file():
+        return path.suffix in (".npz", ".bin")
+    return any(one.suffix in (".npz", ".bin", ".yml") for one in path.iterdir())

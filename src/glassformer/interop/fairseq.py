@@ -1,0 +1,209 @@
+"""fairseq's Transformer: a checkpoint, two dictionaries, and what cut the text (subword-nmt or SentencePiece)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassformer.data import ForeignSettings, ForeignTokenizer
+from glassformer.data.cutting import Cut
+from glassformer.data.foreign import by_number
+from glassformer.data.tokenizer import SIDES, Side
+from glassformer.errors import DataError, DirectoryError, InputError
+from glassformer.interop.fairseq_names import fairseq_names
+from glassformer.interop.files import inside, read_bytes, renamed
+from glassformer.interop.opened import Opened
+from glassformer.interop.options import Options
+from glassformer.model import ModelConfig
+from glassformer.model.directory import with_weights
+
+NAMES = fairseq_names("", ("decoder.output_projection.weight", "output_projection.weight"))
+PASSED_OVER = tuple(
+    f"{stack}.{name}" for stack in ("encoder", "decoder") for name in ("version", "embed_positions._float_tensor")
+)
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_fast": "gelu-tanh", "gelu_accurate": "gelu-tanh", "swish": "silu"}
+FIRST = ("<s>", "<pad>", "</s>", "<unk>")
+"""Tokens that every dictionary begins with, and no file names."""
+PAD, EOS = 1, 2
+
+
+def is_fairseq(saved: Mapping[str, Any]) -> bool:
+    """Whether a checkpoint is one of theirs."""
+    return isinstance(saved.get("model"), dict) and ("args" in saved or "cfg" in saved)
+
+
+def open_fairseq(saved: Mapping[str, Any], path: Path, source: str | None = None, target: str | None = None) -> Opened:
+    """The model of a checkpoint at `path`; `source` and `target` name the dictionaries, where it does not say."""
+    options = read_options(saved, path)
+    tensors = {name: tensor for name, tensor in saved["model"].items() if isinstance(tensor, Tensor)}
+    weights = renamed(tensors, NAMES, path, PASSED_OVER)
+    config = read_config(options, weights)
+    model = with_weights(config, weights, where=path)
+    languages = {"source": source or options.get("source_lang"), "target": target or options.get("target_lang")}
+    try:
+        tokenizer = read_tokenizer(path.parent, config, languages)
+    except DataError as error:
+        raise DirectoryError(f"{path.parent}: {error}") from None
+    notes = [] if tokenizer else ["There are no dict.*.txt near it: it takes ids, not text."]
+    return Opened("fairseq", model, tokenizer, notes)
+
+
+def read_options(saved: Mapping[str, Any], path: Path) -> Options:
+    """From `cfg` of newer versions, else `args`; both name the options of the command line."""
+    cfg, args = saved.get("cfg"), saved.get("args")
+    found: dict[str, Any] = {}
+    if isinstance(cfg, dict):
+        for part in ("task", "model"):
+            found |= cfg[part] if isinstance(cfg.get(part), dict) else {}
+    if isinstance(args, dict):
+        found |= args
+    return Options(found, str(path))
+
+
+def read_config(options: Options, weights: dict[str, Tensor]) -> ModelConfig:
+    """Their settings as ours; matrices that are shared are left once in `weights`."""
+    options.only(
+        no_cross_attention=False,
+        cross_self_attention=False,
+        layer_wise_attention=False,
+        no_token_positional_embeddings=False,
+        adaptive_softmax_cutoff=None,
+        adaptive_input=False,
+        char_inputs=False,
+        no_decoder_final_norm=False,
+        quant_noise_pq=0,
+    )
+    if isinstance(options.get("decoder_output_dim"), int):
+        options.same("decoder_output_dim", "decoder_embed_dim")
+    share, tie = _take_shared(weights)
+    source = _rows(weights, "encoder.embedding.weight", options)
+    norm_first = options.same("encoder_normalize_before", "decoder_normalize_before")
+    return ModelConfig(
+        source_vocab_size=source,
+        vocab_size=source if share else _rows(weights, "decoder.embedding.weight", options),
+        d_model=options.same("encoder_embed_dim", "decoder_embed_dim"),
+        n_heads=options.same("encoder_attention_heads", "decoder_attention_heads"),
+        d_ff=options.same("encoder_ffn_embed_dim", "decoder_ffn_embed_dim"),
+        encoder_layers=options["encoder_layers"],
+        decoder_layers=options["decoder_layers"],
+        norm_first=norm_first,
+        embedding_norm=options.get("layernorm_embedding", False),
+        scale_embeddings=not options.get("no_scale_embedding", False),
+        share_embeddings=share,
+        tie_output=tie,
+        dropout=options.get("dropout", 0.1),
+        attention_dropout=options.get("attention_dropout", 0.0),
+        activation_dropout=options.get("activation_dropout", 0.0) or options.get("relu_dropout", 0.0),
+        pad_id=PAD,
+        bos_id=EOS,  # a target begins with the end of the one before it
+        eos_id=EOS,
+        **{"activation": options.choice("activation_fn", ACTIVATIONS, "relu"), **_positions(options, weights)},
+    )
+
+
+def read_tokenizer(directory: Path, config: ModelConfig, languages: Mapping[str, Any]) -> ForeignTokenizer | None:
+    """From dict.SOURCE.txt and dict.TARGET.txt near the checkpoint, and the codes beside them; None without them."""
+    for place in _places(directory):
+        files = {path.name.split(".")[1]: path for path in sorted(place.glob("dict.*.txt"))}
+        if files:
+            break
+    else:
+        return None
+    chosen = _chosen(files, config, languages, place)
+    numbers = {side: _dictionary(chosen[side]) for side in SIDES}
+    cut, code = _codes(_places(directory))
+    joint = config.share_embeddings
+    settings = ForeignSettings(
+        cut=cut, joint=joint, after_source=["</s>"], after_target=["</s>"], hidden=["<s>", "<pad>"]
+    )
+    sizes: dict[Side, int] = {"source": config.source_vocab_size, "target": config.vocab_size}
+    vocabularies = {side: by_number(numbers[side], sizes[side]) for side in SIDES}
+    return ForeignTokenizer(settings, vocabularies, dict.fromkeys(SIDES, code))
+
+
+def _rows(weights: Mapping[str, Tensor], name: str, options: Options) -> int:
+    if name not in weights:
+        raise DirectoryError(f"{options.where} lacks {name}.")
+    return len(weights[name])
+
+
+def _take_shared(weights: dict[str, Tensor]) -> tuple[bool, bool]:
+    """Whether embeddings are shared, and the output tied: what is the same is left once."""
+    names = ("encoder.embedding.weight", "decoder.embedding.weight", "output_projection.weight")
+    source, target, output = (weights.get(name) for name in names)
+    share = source is not None and target is not None and source.shape == target.shape and torch.equal(source, target)
+    tie = output is None or (target is not None and output.shape == target.shape and torch.equal(output, target))
+    if tie:
+        weights.pop("output_projection.weight", None)
+    if share:
+        del weights["decoder.embedding.weight"]
+    return share, tie
+
+
+def _positions(options: Options, weights: Mapping[str, Tensor]) -> dict[str, Any]:
+    if not options.same("encoder_learned_pos", "decoder_learned_pos"):
+        return {"positions": "sinusoidal-fairseq", "position_offset": PAD + 1}
+    rows = {stack: len(weights.get(f"{stack}.position.weight", ())) for stack in ("encoder", "decoder")}
+    if len(set(rows.values())) > 1:
+        raise InputError(f"{options.where} has {rows} positions: encoder and decoder have one number in common here.")
+    return {"positions": "learned", "position_offset": PAD + 1, "max_positions": rows["encoder"]}
+
+
+def _places(directory: Path) -> Iterator[Path]:
+    """Where the files of a run stand: with the checkpoint, beside its folder, or in a folder beside it."""
+    yield directory
+    yield directory.parent
+    for near in (directory, directory.parent):
+        yield from (near / name for name in ("data", "data-bin") if (near / name).is_dir())
+
+
+def _chosen(
+    files: Mapping[str, Path], config: ModelConfig, languages: Mapping[str, Any], place: Path
+) -> dict[Side, Path]:
+    """Whose dictionary is whose: by the languages' names, or by their sizes where these differ."""
+    if all(languages[side] in files for side in SIDES):
+        return {side: files[languages[side]] for side in SIDES}
+    sizes = {name: len(_dictionary(path)) for name, path in files.items()}
+    wanted: dict[Side, int] = {"source": config.source_vocab_size, "target": config.vocab_size}
+    fitting = {side: [name for name, size in sizes.items() if size == wanted[side]] for side in SIDES}
+    if any(len(names) != 1 for names in fitting.values()):
+        raise InputError(
+            f"{place} has dictionaries of {', '.join(files)}: say which are meant with --source-language and "
+            "--target-language."
+        )
+    return {side: files[fitting[side][0]] for side in SIDES}
+
+
+def _dictionary(path: Path) -> dict[str, int]:
+    """`token count` a line; their numbers are those of the lines, behind the first four."""
+    text = read_bytes(inside(path.parent, path.name))
+    try:
+        lines = text.decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path.name} is not UTF-8 (byte {error.start:,})") from None
+    numbers = {piece: number for number, piece in enumerate(FIRST)}
+    for line in lines:
+        if not line.strip():
+            continue
+        piece, _, count = line.removesuffix(" #fairseq:overwrite").rpartition(" ")
+        if not piece or not count.strip().isdigit():
+            raise DataError(f"{path.name} has a line that is not a token and its count: {line[:40]!r}.")
+        numbers[piece] = len(numbers) if piece not in numbers else numbers[piece]
+    return numbers
+
+
+def _codes(places: Iterator[Path]) -> tuple[Cut, bytes]:
+    """What cuts words: a file of codes, a SentencePiece model, or nothing."""
+    kinds: Sequence[tuple[str, Cut]] = (
+        ("*bpe*code*", "subword-nmt"),
+        ("code*", "subword-nmt"),
+        ("*.model", "sentencepiece"),
+    )
+    for place in places:
+        for pattern, cut in kinds:
+            for path in sorted(place.glob(pattern)):
+                if path.is_file():
+                    return cut, read_bytes(inside(place, path.name))
+    return "words", b""

@@ -1,0 +1,106 @@
+"""Hugging Face's BART and mBART: learned positions that begin at 2, and a norm on the embeddings."""
+
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
+from glassformer.data.foreign import by_number
+from glassformer.interop.files import inside, read_bytes, read_numbers, write_json
+from glassformer.interop.hugging_face import bart_like
+from glassformer.interop.hugging_face.bart_like import half_shared, said, take_bias, take_embeddings, unused_embedding
+from glassformer.interop.hugging_face.multilingual import multilingual_tokenizer, write_multilingual_tokenizer
+from glassformer.interop.names import Names
+from glassformer.interop.options import Options
+from glassformer.interop.pieces import models_of, write_numbers
+from glassformer.model import ModelConfig, Transformer
+
+OFFSET = 2
+"""The number of the first position, from fairseq, which counts from behind the padding token."""
+
+
+class BartFamily:
+    """Norms last (BART) or first (mBART)."""
+
+    PASSED_OVER = ("model.encoder.version", "model.decoder.version")
+
+    def __init__(self, title: str, norm_first: bool) -> None:
+        self.TITLE = title
+        self.norm_first = norm_first
+
+    def names(self, config: ModelConfig | None = None) -> Names:
+        return bart_like.names(config)
+
+    def read_config(self, options: Options, weights: dict[str, Tensor]) -> ModelConfig:
+        options.only(
+            normalize_before=self.norm_first,
+            normalize_embedding=True,
+            add_final_layer_norm=self.norm_first,
+            static_position_embeddings=False,
+            extra_pos_embeddings=OFFSET,
+        )
+        return ModelConfig(
+            vocab_size=options["vocab_size"],
+            share_embeddings=take_embeddings(weights),
+            positions="learned",
+            max_positions=options["max_position_embeddings"] + OFFSET,
+            position_offset=OFFSET,
+            embedding_norm=True,
+            norm_first=self.norm_first,
+            output_bias=take_bias(weights),
+            **bart_like.read_sizes(options),
+        )
+
+    def refused(self, config: ModelConfig) -> list[str]:
+        wrong = {
+            "positions": config.positions != "learned",
+            "position_offset": config.position_offset != OFFSET,
+            "norm_first": config.norm_first != self.norm_first,
+            "embedding_norm": not config.embedding_norm,
+            "share_embeddings": half_shared(config),
+        }
+        return [*said(config, wrong), *bart_like.not_alike(config)]
+
+    def tables(self, model: Transformer, longest: int) -> dict[str, Tensor]:
+        return unused_embedding(model)
+
+    def write_config(self, config: ModelConfig, longest: int) -> dict[str, Any]:
+        return {
+            **bart_like.write_sizes(config),
+            "model_type": "mbart" if self.norm_first else "bart",
+            "architectures": ["MBartForConditionalGeneration" if self.norm_first else "BartForConditionalGeneration"],
+            "max_position_embeddings": config.max_positions - OFFSET,
+        }
+
+    def read_tokenizer(self, directory: Path, options: Options, config: ModelConfig) -> ForeignTokenizer | None:
+        """BART: vocab.json and merges.txt, byte-level. mBART: a SentencePiece model and codes of languages."""
+        if self.norm_first:
+            return multilingual_tokenizer(directory, config)
+        if not all((directory / name).exists() for name in ("vocab.json", "merges.txt")):
+            return None
+        vocabulary = by_number(read_numbers(directory, "vocab.json"), config.vocab_size)
+        merges = read_bytes(inside(directory, "merges.txt"))
+        settings = ForeignSettings(
+            cut="byte-level",
+            joint=True,
+            before_source=["<s>"],
+            after_source=["</s>"],
+            before_target=["<s>"],
+            after_target=["</s>"],
+            tags=["<mask>"] if "<mask>" in vocabulary else [],
+            hidden=["<pad>"],
+        )
+        return ForeignTokenizer.joint(settings, vocabulary, merges)
+
+    def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:
+        if self.norm_first:
+            write_multilingual_tokenizer(tokenizer, directory, "MBart50Tokenizer")
+        elif isinstance(tokenizer, ForeignTokenizer) and tokenizer.settings.cut == "byte-level":
+            write_numbers(tokenizer, "source", directory / "vocab.json")
+            (directory / "merges.txt").write_bytes(models_of(tokenizer)["source"])
+            write_json(directory / "tokenizer_config.json", {"tokenizer_class": "BartTokenizer"})
+
+
+BART = BartFamily("Hugging Face BART", norm_first=False)
+MBART = BartFamily("Hugging Face mBART", norm_first=True)

@@ -1,0 +1,154 @@
+"""Hugging Face's Marian (Helsinki-NLP's OPUS-MT and others), and Pegasus, the same with the norms first."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
+from glassformer.data.foreign import by_number
+from glassformer.data.tokenizer import SIDES
+from glassformer.interop.files import inside, read_bytes, read_json, read_numbers, write_json
+from glassformer.interop.hugging_face import bart_like
+from glassformer.interop.hugging_face.bart_like import half_shared, said, take_bias, take_embeddings, unused_embedding
+from glassformer.interop.names import Names
+from glassformer.interop.options import Options
+from glassformer.interop.pieces import spm_models, write_numbers
+from glassformer.model import ModelConfig, Transformer
+from glassformer.model.positions import sinusoids
+
+
+class MarianFamily:
+    """Sine waves that may also stand in the file, biases everywhere, one bias a token of the output."""
+
+    PASSED_OVER = ()
+
+    def __init__(self, title: str, norm_first: bool) -> None:
+        self.TITLE = title
+        self.norm_first = norm_first
+
+    def names(self, config: ModelConfig | None = None) -> Names:
+        return bart_like.names(config)
+
+    def read_config(self, options: Options, weights: dict[str, Tensor]) -> ModelConfig:
+        options.only(
+            normalize_before=self.norm_first,
+            normalize_embedding=False,
+            add_final_layer_norm=self.norm_first,
+            static_position_embeddings=True,
+        )
+        size = options["vocab_size"]
+        shared = take_embeddings(weights)
+        return ModelConfig(
+            source_vocab_size=size,
+            vocab_size=size if shared else options.get("decoder_vocab_size", size),
+            share_embeddings=shared,
+            norm_first=self.norm_first,
+            output_bias=take_bias(weights),
+            **take_waves(weights),
+            **bart_like.read_sizes(options),
+        )
+
+    def refused(self, config: ModelConfig) -> list[str]:
+        wrong = {
+            "positions": config.positions not in ("sinusoidal", "sinusoidal-halves", "learned"),
+            "position_offset": config.position_offset > 0,
+            "norm_first": config.norm_first != self.norm_first,
+            "embedding_norm": config.embedding_norm,
+            "share_embeddings": self.norm_first and half_shared(config),
+        }
+        return [*said(config, wrong), *bart_like.not_alike(config)]
+
+    def tables(self, model: Transformer, longest: int) -> dict[str, Tensor]:
+        """Sine waves in our order; theirs they make themselves."""
+        unused = unused_embedding(model) if self.norm_first else {}
+        if model.config.positions != "sinusoidal":
+            return unused
+        return unused | {
+            f"model.{name}.embed_positions.weight": stack.position(0, longest, like=stack.embedding.weight).clone()
+            for name, stack in (("encoder", model.encoder), ("decoder", model.decoder))
+            if stack.position is not None
+        }
+
+    def write_config(self, config: ModelConfig, longest: int) -> dict[str, Any]:
+        own = (
+            {}
+            if self.norm_first
+            else {
+                "share_encoder_decoder_embeddings": config.share_embeddings,
+                "decoder_vocab_size": config.vocab_size,
+            }
+        )
+        return {
+            **bart_like.write_sizes(config),
+            **own,
+            "vocab_size": config.source_vocab_size,
+            "model_type": "pegasus" if self.norm_first else "marian",
+            "architectures": ["PegasusForConditionalGeneration" if self.norm_first else "MarianMTModel"],
+            "static_position_embeddings": True,
+            "max_position_embeddings": config.longest or longest,
+        }
+
+    def read_tokenizer(self, directory: Path, options: Options, config: ModelConfig) -> ForeignTokenizer | None:
+        """source.spm, target.spm and vocab.json, which gives each piece its number."""
+        if not all((directory / name).exists() for name in ("source.spm", "target.spm", "vocab.json")):
+            return None
+        about = directory / "tokenizer_config.json"
+        apart = about.exists() and bool(read_json(inside(directory, about.name)).get("separate_vocabs"))
+        numbers = read_numbers(directory, "vocab.json")
+        target = read_numbers(directory, "target_vocab.json") if apart else numbers
+        settings = ForeignSettings(
+            cut="sentencepiece",
+            joint=not apart,
+            after_source=["</s>"],
+            after_target=["</s>"],
+            tags=[piece for piece in numbers if piece.startswith(">>") and piece.endswith("<<")],
+            hidden=["<pad>"],
+        )
+        return ForeignTokenizer(
+            settings,
+            {"source": by_number(numbers, config.source_vocab_size), "target": by_number(target, config.vocab_size)},
+            {
+                "source": read_bytes(inside(directory, "source.spm")),
+                "target": read_bytes(inside(directory, "target.spm")),
+            },
+        )
+
+    def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:
+        """As MarianTokenizer reads it: SentencePiece's two models, and the numbers of pieces beside them."""
+        joint = tokenizer.settings.joint
+        models = spm_models(tokenizer)
+        if models is None:
+            return
+        for side in SIDES:
+            (directory / f"{side}.spm").write_bytes(models[side])
+            if side == "source" or not joint:
+                write_numbers(tokenizer, side, directory / ("vocab.json" if side == "source" else "target_vocab.json"))
+        about = {"tokenizer_class": "MarianTokenizer", "separate_vocabs": not joint, "model_max_length": 512}
+        about |= {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>"}
+        write_json(directory / "tokenizer_config.json", about)
+
+
+MARIAN = MarianFamily("Hugging Face Marian", norm_first=False)
+PEGASUS = MarianFamily("Hugging Face Pegasus", norm_first=True)
+
+
+def take_waves(weights: dict[str, Tensor]) -> dict[str, Any]:
+    """Which positions they are: a table that holds just our sine waves is dropped, any other was learned."""
+    tables = [weights.get(f"{stack}.position.weight") for stack in ("encoder", "decoder")]
+    if any(table is None or table.dim() != 2 for table in tables):
+        return {"positions": "sinusoidal-halves"}
+    for waves in ("sinusoidal-halves", "sinusoidal"):
+        if all(table is not None and is_waves(table, waves) for table in tables):
+            for stack in ("encoder", "decoder"):
+                del weights[f"{stack}.position.weight"]
+            return {"positions": waves}
+    return {"positions": "learned", "max_positions": min(len(table) for table in tables if table is not None)}
+
+
+def is_waves(table: Tensor, waves: Any) -> bool:
+    if table.shape[0] > 2**20 or table.shape[1] < 2:
+        return False
+    ours = sinusoids(len(table), table.shape[1], waves, torch.float32, torch.device("cpu"))
+    return torch.allclose(ours, table.float(), rtol=0, atol=1e-5)

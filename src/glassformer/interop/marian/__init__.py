@@ -1,0 +1,5 @@
+"""Marian's own files, and those of Firefox's translations, which are Marian's."""
+
+from glassformer.interop.marian.family import open_marian
+
+__all__ = ["open_marian"]

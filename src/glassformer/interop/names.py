@@ -1,0 +1,56 @@
+"""Which of their tensors is which of ours: a table of names that is read both ways."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+GROUPS = {"stack": "encoder|decoder", "n": r"0|[1-9]\d{0,5}", "kind": "weight|bias"}
+"""What a name in braces may stand for; any other is a word."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    theirs: str
+    ours: str
+    reads_theirs: re.Pattern[str]
+    reads_ours: re.Pattern[str]
+
+
+class Names:
+    """Pairs of templates, theirs and ours: ("{stack}.fc1.{kind}", "{stack}.up_proj.{kind}").
+
+    {n+1} counts layers from 1 where we count from 0. Of two rows that fit, the first counts.
+    """
+
+    def __init__(self, *pairs: tuple[str, str]) -> None:
+        self._rows = [_Row(theirs, ours, _pattern(theirs), _pattern(ours)) for theirs, ours in pairs]
+
+    def ours(self, name: str) -> str | None:
+        """Our name of one of theirs; None if the table does not have it."""
+        return next(_translated(name, ((row.reads_theirs, row.ours) for row in self._rows)), None)
+
+    def theirs(self, name: str) -> str | None:
+        """Their name of one of ours."""
+        return next(_translated(name, ((row.reads_ours, row.theirs) for row in self._rows)), None)
+
+
+def _translated(name: str, rows: Iterable[tuple[re.Pattern[str], str]]) -> Iterator[str]:
+    for pattern, template in rows:
+        if match := pattern.fullmatch(name):
+            found = match.groupdict()
+            if "n_1" in found:
+                found["n"] = str(int(found.pop("n_1")) - 1)
+            if "{n+1}" in template:
+                found["n+1"] = str(int(found["n"]) + 1)
+            yield re.sub(r"\{([^}]+)\}", lambda group: found[group[1]], template)  # noqa: B023 (used at once)
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    parts = re.split(r"\{([^}]+)\}", template)
+    parts[1::2] = [f"(?P<{name.replace('+', '_')}>{_group(name)})" for name in parts[1::2]]
+    parts[0::2] = [re.escape(text) for text in parts[0::2]]
+    return re.compile("".join(parts))
+
+
+def _group(name: str) -> str:
+    return r"[1-9]\d{0,5}" if name == "n+1" else GROUPS.get(name, r"\w+")

@@ -1,0 +1,85 @@
+"""The tutorial of bentrevett's pytorch-seq2seq, "Attention is All You Need": `torch.save(model.state_dict(), ...)`.
+
+Its file says all but the number of heads, and has no vocabulary: that lives in the notebook.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from glassformer.errors import DirectoryError
+from glassformer.interop.files import renamed
+from glassformer.interop.names import Names
+from glassformer.interop.opened import Opened
+from glassformer.model import ModelConfig
+from glassformer.model.directory import with_weights
+
+UNKNOWN, PAD, START, END = range(4)
+"""As the notebook makes its vocabularies."""
+HEADS = 8
+LAYER = "{stack}.layers.{n}"
+PROJECTIONS = {"fc_q": "q_proj", "fc_k": "k_proj", "fc_v": "v_proj", "fc_o": "out_proj"}
+NAMES = Names(
+    ("{stack}.tok_embedding.weight", "{stack}.embedding.weight"),
+    ("{stack}.pos_embedding.weight", "{stack}.position.weight"),
+    *(
+        (f"{LAYER}.{theirs}.{their_proj}.{{kind}}", f"{LAYER}.{ours}.{our_proj}.{{kind}}")
+        for theirs, ours in (("self_attention", "self_attention"), ("encoder_attention", "cross_attention"))
+        for their_proj, our_proj in PROJECTIONS.items()
+    ),
+    (f"{LAYER}.self_attn_layer_norm.{{kind}}", f"{LAYER}.self_attention_norm.{{kind}}"),
+    (f"{LAYER}.enc_attn_layer_norm.{{kind}}", f"{LAYER}.cross_attention_norm.{{kind}}"),
+    (f"{LAYER}.ff_layer_norm.{{kind}}", f"{LAYER}.feed_forward_norm.{{kind}}"),
+    (f"{LAYER}.positionwise_feedforward.fc_1.{{kind}}", f"{LAYER}.feed_forward.up_proj.{{kind}}"),
+    (f"{LAYER}.positionwise_feedforward.fc_2.{{kind}}", f"{LAYER}.feed_forward.down_proj.{{kind}}"),
+    ("decoder.fc_out.{kind}", "output_projection.{kind}"),
+)
+
+
+def is_tutorial(saved: Mapping[str, Any]) -> bool:
+    """Whether a state dict is one of theirs."""
+    return "encoder.layers.0.self_attention.fc_q.weight" in saved
+
+
+def open_tutorial(saved: Mapping[str, Any], path: Path, heads: int | None = None) -> Opened:
+    """The model of such a state dict."""
+    tensors = {name: tensor for name, tensor in saved.items() if isinstance(tensor, Tensor)}
+    weights = renamed(tensors, NAMES, path)
+    model = with_weights(read_config(weights, path, heads or HEADS), weights, where=path)
+    notes = ["Its file has no vocabulary: it takes ids, not text."]
+    if heads is None:
+        notes.append(f"Its file does not say how many heads it has: the notebook's {HEADS} are taken (see --heads).")
+    return Opened("pytorch-seq2seq's tutorial", model, None, notes)
+
+
+def read_config(weights: Mapping[str, Tensor], path: Path, heads: int) -> ModelConfig:
+    """All that the shapes say."""
+
+    def shape(name: str) -> tuple[int, ...]:
+        if name not in weights or weights[name].dim() != 2:
+            raise DirectoryError(f"{path} lacks the matrix {name}.")
+        return tuple(weights[name].shape)
+
+    def layers(stack: str) -> int:
+        return len({name.split(".")[2] for name in weights if name.startswith(f"{stack}.layers.")})
+
+    found: dict[str, Any] = {
+        "source_vocab_size": shape("encoder.embedding.weight")[0],
+        "vocab_size": shape("decoder.embedding.weight")[0],
+        "d_model": shape("encoder.embedding.weight")[1],
+        "n_heads": heads,
+        "d_ff": shape("encoder.layers.0.feed_forward.up_proj.weight")[0],
+        "encoder_layers": layers("encoder"),
+        "decoder_layers": layers("decoder"),
+        "positions": "learned",
+        "max_positions": shape("encoder.position.weight")[0],
+        "share_embeddings": False,
+        "tie_output": False,
+        "output_bias": True,
+        "pad_id": PAD,
+        "bos_id": START,
+        "eos_id": END,
+    }
+    return ModelConfig(**found)

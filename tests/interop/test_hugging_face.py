@@ -1,0 +1,115 @@
+"""Ours = theirs, for every family of Hugging Face's that we open: random small models, both ways through the door."""
+
+import random
+
+import pytest
+import torch
+from transformers import AutoModelForSeq2SeqLM
+
+from glassformer.decoding import Beam, Plain, Request, search
+from glassformer.interop.hugging_face import open_hugging_face, write_hugging_face
+from tests.interop.hugging_faces import FAMILIES
+
+LIMIT = 24
+cases = pytest.mark.parametrize(("kind", "seed"), [(kind, seed) for kind in FAMILIES for seed in range(8)])
+
+
+def saved(kind, seed, directory):
+    theirs = FAMILIES[kind](seed)
+    theirs.save_pretrained(directory)
+    return theirs
+
+
+def sources(config, count, seed):
+    pick = random.Random(seed)
+    tokens = [token for token in range(3, 28) if token not in (config.pad_id, config.eos_id)]
+    return [[pick.choice(tokens) for _ in range(pick.randint(1, 12))] + [config.eos_id] for _ in range(count)]
+
+
+def padded(rows, pad):
+    width = max(map(len, rows))
+    return torch.tensor([row + [pad] * (width - len(row)) for row in rows])
+
+
+@torch.no_grad()
+def logits(theirs, source, target, pad):
+    return theirs(input_ids=source, attention_mask=(source != pad).long(), decoder_input_ids=target).logits
+
+
+def examples(config, seed):
+    source = padded(sources(config, 8, seed), config.pad_id)
+    target = torch.tensor([row[:1] * 7 for row in sources(config, 8, seed + 1)])
+    target[:, 2:5] = source[:, :1]
+    target[:, 0] = config.bos_id
+    return source, target
+
+
+@cases
+def test_the_logits_are_theirs(kind, seed, tmp_path):
+    theirs = saved(kind, seed, tmp_path)
+    ours = open_hugging_face(tmp_path).model
+    source, target = examples(ours.config, seed)
+    wanted = logits(theirs, source, target, ours.config.pad_id)
+    assert wanted.std() > 0.1, "logits that hardly differ would agree too easily"
+    with torch.no_grad():
+        torch.testing.assert_close(ours(source, target), wanted, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_searches_find_what_theirs_find(kind, tmp_path):
+    """50 inputs for each of 8 models. What has not ended at the limit is cut there by them, and ended there by us."""
+    compared = 0
+    for seed in range(8):
+        theirs = saved(kind, seed, tmp_path / str(seed))
+        ours = open_hugging_face(tmp_path / str(seed)).model
+        config = ours.config
+        texts = sources(config, 50, seed)
+        ids = padded(texts, config.pad_id)
+        for size, penalty in ((1, 0.0), (4, 0.0), (4, 1.0)):
+            how = Beam(size=size, length_penalty=penalty, keep_greedy=False, longest=0.0, extra=LIMIT)
+            found = search(Plain(ours), [Request(text) for text in texts], how)
+            said = theirs.generate(
+                input_ids=ids,
+                attention_mask=(ids != config.pad_id).long(),
+                num_beams=size,
+                do_sample=False,
+                max_new_tokens=LIMIT,
+                suppress_tokens=[config.pad_id],
+                use_cache=kind != "t5",  # their cache has one layer for each of the encoder's
+                **({"length_penalty": penalty, "early_stopping": "never"} if size > 1 else {}),
+            )
+            for own, row in zip(found, said[:, 1:].tolist(), strict=True):
+                if config.eos_id in row:
+                    assert own[0].tokens == row[: row.index(config.eos_id) + 1]
+                    compared += 1
+                elif size == 1:
+                    assert own[0].tokens[:-1] == row[: LIMIT - 1]
+                    compared += 1
+    assert compared >= 0.6 * 8 * 150
+
+
+@cases
+def test_out_and_in_again_is_the_same_to_the_last_bit(kind, seed, tmp_path):
+    saved(kind, seed, tmp_path / "theirs")
+    ours = open_hugging_face(tmp_path / "theirs").model
+    (tmp_path / "out").mkdir()
+    write_hugging_face(ours, None, tmp_path / "out", longest=64)
+    again = open_hugging_face(tmp_path / "out").model
+    assert again.config == ours.config
+    for (name, weight), (other, same) in zip(ours.named_parameters(), again.named_parameters(), strict=True):
+        assert name == other
+        assert torch.equal(weight, same)
+
+
+@cases
+def test_what_we_write_says_the_same_in_their_code(kind, seed, tmp_path):
+    theirs = saved(kind, seed, tmp_path / "theirs")
+    ours = open_hugging_face(tmp_path / "theirs").model
+    (tmp_path / "out").mkdir()
+    write_hugging_face(ours, None, tmp_path / "out", longest=64)
+    again = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "out").eval()
+    source, target = examples(ours.config, seed)
+    pad = ours.config.pad_id
+    torch.testing.assert_close(
+        logits(again, source, target, pad), logits(theirs, source, target, pad), rtol=0, atol=1e-5
+    )

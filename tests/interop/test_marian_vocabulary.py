@@ -1,0 +1,218 @@
+"""What lies beside a Marian model: vocabularies as tokenizers, the decoder's options; and real students, if any."""
+
+import io
+import os
+import random
+from pathlib import Path
+
+import pytest
+import sacrebleu
+import sentencepiece
+
+from glassformer.decoding import Beam
+from glassformer.engine import EngineOptions, open_engine
+from glassformer.errors import DirectoryError
+from glassformer.interop.marian import open_marian
+from glassformer.translator import Translator
+from tests.interop import marian_writer as marian
+from tests.interop.test_marian_file import MUTATIONS, is_refused, mutated
+
+SENTENCES = {
+    "en": [
+        "The children are playing in the garden.",
+        "I would like a glass of water, please.",
+        "The train to Lisbon leaves at eight in the morning.",
+        "She has lived in this city for ten years.",
+        "The price of bread has risen since last summer.",
+        "He opened the window because it was very hot.",
+    ],
+    "pt": [
+        "As crianças estão brincando no jardim.",
+        "Eu gostaria de um copo de água, por favor.",
+        "O trem para Lisboa sai às oito da manhã.",
+        "Ela vive nesta cidade há dez anos.",
+        "O preço do pão aumentou desde o verão passado.",
+        "Ele abriu a janela porque estava muito quente.",
+    ],
+}
+
+
+def spm(texts: list[str], size: int) -> bytes:
+    """As Marian trains its own: the end is 0, the unknown 1, and there is no other special token."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts), model_writer=model, vocab_size=size, hard_vocab_limit=False,
+        pad_id=-1, bos_id=-1, eos_id=0, unk_id=1, num_threads=1, minloglevel=2,
+    )  # fmt: skip
+    return model.getvalue()
+
+
+def with_vocabulary(directory: Path, size: int, target: int | None = None) -> None:
+    options = marian.options(dim_vocabs=[size, target or size])
+    if target:
+        options |= {"tied-embeddings-all": False, "tied-embeddings": True}
+    marian.write_bin(directory / "model.en.bin", marian.tensors(options), options, "intgemm8")
+
+
+@pytest.mark.parametrize("configured", [True, False])
+def test_text_is_cut_as_the_sentencepiece_model_does(configured, tmp_path):
+    model = spm(SENTENCES["en"], 60)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    (tmp_path / "vocab.en.spm").write_bytes(model)
+    with_vocabulary(tmp_path, processor.vocab_size())
+    (tmp_path / "lex.bin").write_bytes(b"\xf5\x17\x34\x01\xd5\x48\x1a\xf1" + bytes(40))
+    if configured:
+        (tmp_path / "config.yml").write_text(
+            "relative-paths: true\nmodels:\n  - model.en.bin\nvocabs:\n  - vocab.en.spm\n  - vocab.en.spm\n"
+            "shortlist:\n    - lex.bin\n    - false\nbeam-size: 1\nnormalize: 1.0\n"
+        )
+    opened = open_marian(tmp_path)
+    for text in [*SENTENCES["en"], "漢字 and  more", ""]:
+        assert opened.tokenizer.encode(text, "source") == [*processor.encode(text), 0]
+        assert opened.tokenizer.decode([*processor.encode(text), 0]) == processor.decode(processor.encode(text))
+    assert opened.tokenizer.vocab_size("source") == opened.model.config.vocab_size
+    assert any("beam-size = 1" in note for note in opened.notes) == configured
+    assert any("shortlist" in note for note in opened.notes) == configured
+    assert len(Translator(opened.model, opened.tokenizer).translate(SENTENCES["en"])) == 6
+
+
+def test_source_and_target_may_have_vocabularies_of_their_own(tmp_path):
+    models = {"srcvocab.enpt.spm": spm(SENTENCES["en"], 60), "trgvocab.enpt.spm": spm(SENTENCES["pt"], 50)}
+    sizes = []
+    for name, model in models.items():
+        (tmp_path / name).write_bytes(model)
+        sizes.append(sentencepiece.SentencePieceProcessor(model_proto=model).vocab_size())
+    with_vocabulary(tmp_path, *sizes)
+    opened = open_marian(tmp_path / "model.en.bin")
+    for side, language, model in zip(("source", "target"), ("en", "pt"), models.values(), strict=True):
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        text = SENTENCES[language][0]
+        assert opened.tokenizer.encode(text, side) == [*processor.encode(text), 0]
+
+
+def test_a_list_of_words_numbers_what_stands_between_spaces(tmp_path):
+    words = ["a", "b", "</s>", "<unk>", "c:", ">>pt<<", *"defgh"]
+    (tmp_path / "vocab.yml").write_text("".join(f"{word}: {number}\n" for number, word in enumerate(words)))
+    with_vocabulary(tmp_path, 11)
+    opened = open_marian(tmp_path)
+    assert opened.model.config.eos_id == 2
+    assert opened.tokenizer.encode(">>pt<< a c: z", "source") == [5, 0, 4, 3, 2]
+    assert opened.tokenizer.decode([0, 4, 2]) == "a c:"
+    assert any("separated by spaces" in note for note in opened.notes)
+
+
+def test_a_list_of_pieces_is_cut_by_the_sentencepiece_models_beside_it(tmp_path):
+    """As OPUS-MT publishes its models."""
+    models = {"source": spm(SENTENCES["en"], 60), "target": spm(SENTENCES["pt"], 50)}
+    processors = {side: sentencepiece.SentencePieceProcessor(model_proto=model) for side, model in models.items()}
+    pieces = {one.id_to_piece(i) for one in processors.values() for i in range(one.vocab_size())}
+    numbers = {
+        piece: number for number, piece in enumerate(["</s>", "<unk>", ">>pt<<", *sorted(pieces - {"</s>", "<unk>"})])
+    }
+    (tmp_path / "opus.vocab.yml").write_text("".join(f'"{piece}": {number}\n' for piece, number in numbers.items()))
+    for side, model in models.items():
+        (tmp_path / f"{side}.spm").write_bytes(model)
+    with_vocabulary(tmp_path, len(numbers))
+    opened = open_marian(tmp_path)
+    for side, language in (("source", "en"), ("target", "pt")):
+        for text in SENTENCES[language]:
+            wanted = [numbers[piece] for piece in processors[side].encode(text, out_type=str)]
+            assert opened.tokenizer.encode(text, side) == [*wanted, 0]
+            assert opened.tokenizer.encode(f">>pt<< {text}", side) == [2, *wanted, 0]
+    assert opened.tokenizer.decode(opened.tokenizer.encode(SENTENCES["pt"][3], "target")) == SENTENCES["pt"][3]
+
+
+@pytest.mark.parametrize(
+    ("files", "complaint"),
+    [
+        ({"config.yml": b"models:\n  - ../model.bin\n"}, "not the name of a file in it"),
+        ({"config.yml": b"models:\n  - absent.bin\n"}, "There is no file"),
+        ({"config.yml": b'models:\n  - "a\\x00b.bin"\n'}, "not the name of a file in it"),
+        ({"config.yml": b"models:\n  - " + 400 * b"a" + b"\n"}, "not the name of a file in it"),
+        ({"config.yml": b"models:\n  - model.en.bin\nvocabs:\n  - x.spm\n"}, "instead of two files"),
+        (
+            {"config.yml": b"models:\n  - model.en.bin\nvocabs:\n  - x.spm\n  - x.spm\n", "x.spm": b"no"},
+            "x.spm: the Sent",
+        ),
+        ({"vocab.yml": b"a: 0\nb: 1\n"}, "has no </s> and no <unk>"),
+        ({"vocab.yml": b"</s>: 0\n<unk>: 1\na: 99\n"}, "outside of the model's 11 tokens"),
+        ({"other.npz": b"PK\x03\x04"}, "several .model.en.bin, other.npz.: name the file"),
+    ],
+)
+def test_what_is_wrong_with_a_directory_is_said(files, complaint, tmp_path):
+    with_vocabulary(tmp_path, 11)
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(DirectoryError, match=complaint):
+        open_marian(tmp_path)
+
+
+def test_damaged_texts_give_our_errors_and_nothing_else(tmp_path):
+    with_vocabulary(tmp_path, 11)
+    good = {
+        "config.yml": b"models:\n  - model.en.bin\nvocabs:\n  - vocab.yml\n  - vocab.yml\nbeam-size: 1\n",
+        "vocab.yml": "".join(
+            f"{word}: {i}\n" for i, word in enumerate(["</s>", "<unk>", "'a'", '"\\x41"', "é"])
+        ).encode(),
+    }
+    chance = random.Random(1)
+    refused = 0
+    for i in range(MUTATIONS // 8):
+        for name, content in good.items():
+            (tmp_path / name).write_bytes(
+                mutated(content, chance) if (name == "vocab.yml") == (i % 2 == 0) else content
+            )
+        refused += is_refused(tmp_path)
+    assert refused > MUTATIONS // 32
+
+
+def test_a_file_that_is_no_options_is_passed_over_and_named(tmp_path):
+    with_vocabulary(tmp_path, 11)
+    (tmp_path / "config.yml").write_text("a:\n  b:\n    c: 1\n")
+    assert any("config.yml, line 2" in note for note in open_marian(tmp_path).notes)
+
+
+def test_without_a_vocabulary_it_takes_ids(tmp_path):
+    with_vocabulary(tmp_path, 11)
+    opened = open_marian(tmp_path)
+    assert opened.tokenizer is None
+    assert any("no vocabulary" in note for note in opened.notes)
+
+
+def test_a_directory_without_a_model_is_said_to_have_none(tmp_path):
+    (tmp_path / "pytorch_model.bin").write_bytes(b"PK\x03\x04 of another program")
+    with pytest.raises(DirectoryError, match="holds none"):
+        open_marian(tmp_path)
+
+
+STUDENTS = os.environ.get("GLASSFORMER_STUDENTS", "")
+FLORES = os.environ.get("GLASSFORMER_FLORES", "")
+
+
+def student(pair: str) -> Path:
+    found = sorted(Path(STUDENTS).glob(f"{pair}*")) if STUDENTS else []
+    if not found:
+        pytest.skip(f"GLASSFORMER_STUDENTS names no folder with a Bergamot student {pair}*")
+    return found[0]
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("pair", [("en", "pt"), ("pt", "en")])
+def test_a_real_student_translates(pair, precision):
+    opened = open_marian(student("".join(pair)))
+    engine = open_engine([opened.model], EngineOptions(precision=precision))
+    translator = Translator(opened.model, opened.tokenizer, Beam.greedy(), engine=engine)
+    source, target = (SENTENCES[language] for language in pair)
+    assert sacrebleu.corpus_chrf(translator.translate(source), [target]).score > 60
+
+
+def test_a_real_student_is_as_good_as_others_found_it():
+    """46.04 BLEU was measured with another program: greedy, float32, all tokens."""
+    opened = open_marian(student("enpt"))
+    files = [Path(FLORES) / f"flores-test.{language}" for language in ("en", "pt")]
+    if not (FLORES and all(file.exists() for file in files)):
+        pytest.skip("GLASSFORMER_FLORES names no folder with flores-test.en and flores-test.pt")
+    source, target = (file.read_text().splitlines() for file in files)
+    engine = open_engine([opened.model], EngineOptions())
+    found = Translator(opened.model, opened.tokenizer, Beam.greedy(), engine=engine).translate(source)
+    assert sacrebleu.corpus_bleu(found, [target]).score > 45.9

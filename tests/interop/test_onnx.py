@@ -1,0 +1,274 @@
+"""Ours = ONNX's: the model written as two files and run by onnxruntime gives the same numbers and the same words."""
+
+import json
+import sys
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as tries
+from hypothesis import strategies as st
+
+from glassformer import __version__, street
+from glassformer.decoding import Beam, Ensemble, Plain, Request, Sample, search
+from glassformer.engine.onnx import OnnxModel
+from glassformer.errors import DirectoryError, InputError
+from glassformer.inspection import record
+from glassformer.interop.onnx import graph as onnx_graph
+from glassformer.interop.onnx import unsupported, write_onnx
+from glassformer.model import ModelConfig, load_model
+from glassformer.shelf import find_model, tokenizer_of
+from tests.models import KINDS_OF_POSITIONS, build, configs, seeds, sources, targets
+
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+
+CLOSE = {"rtol": 0, "atol": 1e-4}
+FILES = ("encoder.onnx", "decoder.onnx")
+small = {"d_model": 16, "n_heads": 2, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 2}
+
+
+def written(model, directory, **options):
+    write_onnx(model, directory, **options)
+    return OnnxModel(directory, threads=1)
+
+
+@pytest.fixture
+def one(tmp_path):
+    """A small model, and its files in tmp_path."""
+    model = build(ModelConfig(vocab_size=23, **small), dtype=torch.float32)
+    return model, written(model, tmp_path, longest=20)
+
+
+@tries(max_examples=80)
+@given(configs(), seeds)
+def test_it_gives_the_models_logits(tmp_path_factory, config, seed):
+    """Sources and targets are long enough for the farthest bucket of relative distances, and one has nothing to say."""
+    assert unsupported(config) == []
+    model = build(config, seed, torch.float32)
+    source = sources(config, [5, 30, 0, 1], seed)
+    target = targets(config, [9, 30, 3, 1], seed)
+    theirs = written(model, tmp_path_factory.mktemp("onnx"), longest=64)
+    with torch.no_grad():
+        torch.testing.assert_close(theirs.logits(source, target), model(source, target), **CLOSE)
+
+
+@tries(max_examples=40)
+@given(configs(), seeds, st.lists(st.integers(1, 4), min_size=1, max_size=5))
+def test_some_tokens_at_a_time_equal_all_at_once(tmp_path_factory, config, seed, steps):
+    model = written(build(config, seed, torch.float32), tmp_path_factory.mktemp("onnx"), longest=64)
+    source, target = sources(config, [4, 7], seed), targets(config, [sum(steps)] * 2, seed)
+    read, past = model.read(source), model.nothing(2)
+    said = []
+    for tokens in target.split(steps, dim=1):
+        logits, past = model.step(tokens, read, past)
+        said.append(logits)
+    torch.testing.assert_close(torch.cat(said, dim=1), model.logits(source, target), **CLOSE)
+
+
+@tries(max_examples=40)
+@given(configs(), seeds)
+def test_padding_and_neighbours_do_not_matter(tmp_path_factory, config, seed):
+    model = written(build(config, seed, torch.float32), tmp_path_factory.mktemp("onnx"), longest=64)
+    source, target = sources(config, [3, 8], seed), targets(config, [5, 5], seed)
+    alone = torch.cat([model.logits(source[:1, :3], target[:1]), model.logits(source[1:], target[1:])])
+    wider = torch.nn.functional.pad(source, (0, 6), value=config.pad_id)
+    torch.testing.assert_close(model.logits(source, target), alone, **CLOSE)
+    torch.testing.assert_close(model.logits(wider, target), alone, **CLOSE)
+
+
+@tries(max_examples=25)
+@given(configs(), seeds)
+def test_a_tensor_named_like_a_tap_is_what_the_tap_hears(tmp_path_factory, config, seed):
+    model, directory = build(config, seed, torch.float32), tmp_path_factory.mktemp("onnx")
+    source, target = sources(config, [3, 5], seed), targets(config, [4, 4], seed)
+    theirs = written(model, directory, longest=16)
+    with torch.no_grad(), record(model) as recording:
+        model(source, target)
+    heard = dict(recording)
+    read = {"source_ids": source.numpy(), "source_visible": (source != config.pad_id).numpy()}
+    step = {"target_ids": target.numpy(), **theirs.read(source), **theirs.nothing(2)}
+    for name, feeds, at_least in zip(FILES, (read, step), (12, 15), strict=True):
+        file = onnx.load(directory / name)
+        shared = [output for node in file.graph.node for output in node.output if output in heard]
+        assert len(shared) >= at_least
+        handed_out = {output.name for output in file.graph.output}
+        file.graph.output.extend(onnx.ValueInfoProto(name=tap) for tap in shared if tap not in handed_out)
+        session = onnxruntime.InferenceSession(file.SerializeToString(), providers=["CPUExecutionProvider"])
+        for tap, array in zip(shared, session.run(shared, feeds), strict=True):
+            visible = heard[tap].isfinite()  # theirs has no -inf
+            torch.testing.assert_close(torch.from_numpy(array)[visible], heard[tap][visible], **CLOSE)
+
+
+def talkative(config, seed):
+    """A model whose words depend on its source: one of `build` mostly says one word again and again."""
+    model = build(config, seed, torch.float32)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if weight.dim() == 2:
+                weight.mul_(2 if "embedding" in name or "position" in name else 2 / weight.shape[1] ** 0.5)
+            else:
+                weight.mul_(0.3).add_(0.9 if name.endswith("norm.weight") else 0)
+    return model
+
+
+KINDS = [{"positions": kind} for kind in KINDS_OF_POSITIONS] + [{"decoder_ssru": True}, {"norm": "rms", "gated": True}]
+SEARCHES = [Beam(size=1, longest=0.0, extra=16), Beam(size=4, longest=0.0, extra=16), Sample(longest=0.0, extra=16)]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(map(str, kind.values())))
+@pytest.mark.parametrize("how", SEARCHES, ids=["greedy", "beam", "sample"])
+def test_it_writes_the_same_words(tmp_path, kind, how):
+    model = talkative(ModelConfig(vocab_size=23, tie_output=False, **small, **kind), 1)
+    theirs = written(model, tmp_path)
+    generator = torch.Generator().manual_seed(1)
+    requests = [Request([*torch.randint(3, 23, (1 + i % 12,), generator=generator).tolist(), 2]) for i in range(40)]
+    ours, others = search(Plain(model), requests, how), search(theirs, requests, how)
+    assert len({tuple(own[0].tokens) for own in ours}) > 5
+    assert [own[0].tokens for own in others] == [own[0].tokens for own in ours]
+    assert [own[0].score for own in others] == pytest.approx([own[0].score for own in ours], abs=2e-5)
+
+
+@pytest.mark.parametrize("how", [Beam(size=1), Beam(size=4)], ids=["greedy", "beam"])
+def test_a_trained_model_translates_the_same(tmp_path, how):
+    directory = find_model("street")
+    model, tokenizer = load_model(directory), tokenizer_of(directory)
+    requests = [Request(tokenizer.encode(pair.source, "source")) for pair in street.sentences("test", 100)]
+    ours, others = search(Plain(model), requests, how), search(written(model, tmp_path), requests, how)
+    assert [own[0].tokens for own in others] == [own[0].tokens for own in ours]
+
+
+def test_it_answers_alone_and_together_with_others(one):
+    model, theirs = one
+    requests = [Request([5, 9, 2]), Request([7, 3, 3, 8, 2])]
+    wanted = [own[0].tokens for own in search(Plain(model), requests, Beam(size=3))]
+    for predictor in (theirs, Ensemble([Plain(model), theirs])):
+        assert [own[0].tokens for own in search(predictor, requests, Beam(size=3))] == wanted
+
+
+@tries(max_examples=40)
+@given(configs(), seeds)
+def test_every_weight_stands_there_once_under_its_name(tmp_path_factory, config, seed):
+    model, directory = build(config, seed, torch.float32), tmp_path_factory.mktemp("onnx")
+    write_onnx(model, directory, longest=16)
+    weights, seen = dict(model.named_parameters()), set()
+    for name in FILES:
+        tensors = onnx.load(directory / name).graph.initializer
+        own = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in tensors}
+        assert len(own) == len(tensors)
+        fixed = {name for name in own if ":" in name or name.split(".")[-1] in ("table", "buckets")}
+        assert own.keys() - fixed <= weights.keys()
+        for known in own.keys() & weights.keys():
+            assert torch.equal(torch.from_numpy(own[known].copy()), weights[known])
+        seen |= own.keys() & weights.keys()
+    assert seen == weights.keys()
+
+
+@tries(max_examples=20)
+@given(configs(), seeds, st.booleans())
+def test_the_same_model_is_the_same_bytes(tmp_path_factory, config, seed, large):
+    once, again = (tmp_path_factory.mktemp("onnx") for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(onnx_graph, "INSIDE", 0 if large else onnx_graph.INSIDE)
+        for directory in (once, again, again):  # over itself, too
+            write_onnx(build(config, seed), directory, longest=600)
+    names = sorted(path.name for path in once.iterdir())
+    assert names == sorted(path.name for path in again.iterdir())
+    assert len(names) == (4 if large else 2)
+    for name in names:
+        assert (once / name).read_bytes() == (again / name).read_bytes()
+
+
+def test_weights_too_large_for_a_file_stand_beside_it(one, tmp_path, monkeypatch):
+    model, inside = one
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    monkeypatch.setattr(onnx_graph, "INSIDE", 0)
+    monkeypatch.setattr(onnx_graph, "PAGE", 64)
+    outside = written(model, beside, longest=20)
+    for name in FILES:
+        assert (beside / f"{name}.data").stat().st_size > (beside / name).stat().st_size / 2
+    source, target = torch.tensor([[5, 6, 2]]), torch.tensor([[1, 4, 4]])
+    assert torch.equal(inside.logits(source, target), outside.logits(source, target))
+    monkeypatch.undo()
+    write_onnx(model, beside)
+    assert sorted(path.name for path in beside.iterdir()) == sorted(FILES)
+
+
+def test_the_files_say_what_they_are(one, tmp_path):
+    model, _ = one
+    for name in FILES:
+        told = {own.key: own.value for own in onnx.load(tmp_path / name).metadata_props}
+        assert told["glassformer"] == __version__
+        assert ModelConfig(**json.loads(told["config"])) == model.config
+        assert [told[key] for key in ("bos_id", "eos_id", "pad_id", "longest")] == ["1", "2", "0", "20"]
+
+
+def test_a_sentence_is_as_long_as_the_table_and_no_longer(one):
+    _, theirs = one
+    assert theirs.longest == 20
+    source, target = torch.full((1, 20), 5), torch.full((1, 20), 6)
+    theirs.logits(source, target)
+    for long in ((torch.full((1, 21), 5), target), (source, torch.full((1, 21), 6))):
+        with pytest.raises(InputError, match="has 21 tokens, and these files have positions for 20"):
+            theirs.logits(*long)
+    with pytest.raises(InputError, match="longer than the 20"):
+        search(theirs, [Request([5] * 21)], Beam())
+    [[best]] = search(theirs, [Request([5, 2])], Beam(size=1, shortest=10.0))
+    assert len(best.tokens) <= 20
+
+
+def test_relative_positions_know_no_limit(tmp_path):
+    model = build(ModelConfig(vocab_size=23, positions="relative", **small), dtype=torch.float32)
+    theirs = written(model, tmp_path, longest=8)
+    assert theirs.longest is None
+    ids = torch.randint(3, 23, (1, 300), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        torch.testing.assert_close(theirs.logits(ids, ids), model(ids, ids), **CLOSE)
+
+
+def test_foreign_ids_are_refused(one):
+    _, theirs = one
+    for ids in ([[3, 23]], [[-1, 3]]):
+        for source, target in ((ids, [[1]]), ([[3]], ids)):
+            with pytest.raises(InputError, match="must be from 0 to 22"):
+                theirs.logits(torch.tensor(source), torch.tensor(target))
+
+
+def test_a_target_belongs_to_a_source(one):
+    with pytest.raises(InputError, match="3 target rows for 1 source rows"):
+        one[1].logits(torch.tensor([[5, 2]]), torch.ones(3, 2, dtype=torch.long))
+
+
+def test_what_the_files_cannot_hold_is_refused_by_name(one, tmp_path):
+    class Newer(ModelConfig):
+        novelty: bool = False
+        """An option of which the files know nothing."""
+
+    assert unsupported(Newer(vocab_size=9)) == []
+    assert unsupported(Newer(vocab_size=9, novelty=True)) == ["novelty = True"]
+    model, _ = one
+    model.config = model.config.model_copy(update={"positions": "wavelets", "norm": "batch"})
+    with pytest.raises(InputError, match="cannot hold a model with positions = wavelets, norm = batch"):
+        write_onnx(model, tmp_path)
+
+
+@pytest.mark.parametrize("missing", ["onnx", "onnxruntime"])
+def test_a_missing_library_is_named(one, tmp_path, monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(InputError, match=rf"{missing} is not installed: `pip install 'glassformer\[onnx\]'`"):
+        written(one[0], tmp_path)
+
+
+def test_files_that_are_not_ours_are_refused(one, tmp_path):
+    file = onnx.load(tmp_path / "decoder.onnx")
+    del file.metadata_props[:]
+    onnx.save(file, tmp_path / "decoder.onnx")
+    with pytest.raises(DirectoryError, match=r"decoder.onnx is not a file that `write_onnx` wrote"):
+        OnnxModel(tmp_path)
+    (tmp_path / "decoder.onnx").write_bytes(b"nonsense")
+    with pytest.raises(DirectoryError, match=r"decoder.onnx cannot be opened"):
+        OnnxModel(tmp_path)
+    (tmp_path / "encoder.onnx").unlink()
+    with pytest.raises(DirectoryError, match=r"encoder.onnx is not there"):
+        OnnxModel(tmp_path)
