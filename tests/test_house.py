@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import glassformer
-from glassformer import street
+from glassformer import load_model, street
+from glassformer.interop.hugging_face import write_hugging_face
 from tests.plainly import ROOT, run_plainly
 from tests.small_translator import saved
 
@@ -103,6 +104,10 @@ def test_the_readmes_commands_work(command, tmp_path):
     for name, lines in (("test.en", [p.source for p in pairs[:9]]), ("test.de", [p.target for p in pairs[:9]])):
         (tmp_path / name).write_text("\n".join(lines))
     (tmp_path / "input.txt").write_text(pairs[0].source)
+    if command.startswith("glassformer convert"):
+        theirs = load_model(saved(tmp_path / "small"))
+        (tmp_path / "opus-mt-en-de").mkdir()
+        write_hugging_face(theirs, None, tmp_path / "opus-mt-en-de")
     if not command.startswith("glassformer train"):  # which makes it
         saved(tmp_path / "runs/mine/best-1")
     done = subprocess.run(

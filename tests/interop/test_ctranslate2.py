@@ -11,7 +11,7 @@ from glassformer.errors import InputError
 from glassformer.interop.ctranslate2 import open_ctranslate2, unsupported, write_ctranslate2
 from glassformer.model import ModelConfig
 from tests.decoding.test_models import lively
-from tests.models import configs, seeds
+from tests.models import configs, seeds, talkative
 
 
 def named(sentences):
@@ -41,7 +41,7 @@ def test_it_finds_every_target_as_likely(tmp_path_factory, config, seed, data):
 @pytest.mark.parametrize("seed", range(3))
 def test_it_writes_the_same_words(tmp_path, seed):
     config = ModelConfig(vocab_size=23, d_model=16, n_heads=2, d_ff=24, encoder_layers=2, decoder_layers=2)
-    model = lively(config, seed).float()
+    model = talkative(config, seed)
     write_ctranslate2(model, tmp_path)
     generator = torch.Generator().manual_seed(seed)
     sources = [[*torch.randint(3, 23, (length,), generator=generator).tolist(), 2] for length in range(1, 12)]

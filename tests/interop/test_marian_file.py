@@ -1,6 +1,5 @@
 """Marian's files: what was written is read to the bit, and a file that lies is told so."""
 
-import os
 import random
 import re
 import struct
@@ -18,8 +17,8 @@ from glassformer.interop.marian import open_marian
 from glassformer.interop.marian.file import read_marian_file
 from glassformer.interop.marian.text import read_options, read_vocabulary
 from tests.interop import marian_writer as marian
+from tests.interop.mutations import MUTATIONS
 
-MUTATIONS = int(os.environ.get("GLASSFORMER_MUTATIONS", "2000"))
 OPTIONS = marian.options()
 TENSORS = marian.tensors(OPTIONS)
 

@@ -1,21 +1,18 @@
 """What lies beside a Marian model: vocabularies as tokenizers, the decoder's options; and real students, if any."""
 
 import io
-import os
 import random
 from pathlib import Path
 
 import pytest
-import sacrebleu
 import sentencepiece
 
-from glassformer.decoding import Beam
-from glassformer.engine import EngineOptions, open_engine
 from glassformer.errors import DirectoryError
 from glassformer.interop.marian import open_marian
 from glassformer.translator import Translator
 from tests.interop import marian_writer as marian
-from tests.interop.test_marian_file import MUTATIONS, is_refused, mutated
+from tests.interop.mutations import MUTATIONS
+from tests.interop.test_marian_file import is_refused, mutated
 
 SENTENCES = {
     "en": [
@@ -183,36 +180,3 @@ def test_a_directory_without_a_model_is_said_to_have_none(tmp_path):
     (tmp_path / "pytorch_model.bin").write_bytes(b"PK\x03\x04 of another program")
     with pytest.raises(DirectoryError, match="holds none"):
         open_marian(tmp_path)
-
-
-STUDENTS = os.environ.get("GLASSFORMER_STUDENTS", "")
-FLORES = os.environ.get("GLASSFORMER_FLORES", "")
-
-
-def student(pair: str) -> Path:
-    found = sorted(Path(STUDENTS).glob(f"{pair}*")) if STUDENTS else []
-    if not found:
-        pytest.skip(f"GLASSFORMER_STUDENTS names no folder with a Bergamot student {pair}*")
-    return found[0]
-
-
-@pytest.mark.parametrize("precision", ["float32", "int8"])
-@pytest.mark.parametrize("pair", [("en", "pt"), ("pt", "en")])
-def test_a_real_student_translates(pair, precision):
-    opened = open_marian(student("".join(pair)))
-    engine = open_engine([opened.model], EngineOptions(precision=precision))
-    translator = Translator(opened.model, opened.tokenizer, Beam.greedy(), engine=engine)
-    source, target = (SENTENCES[language] for language in pair)
-    assert sacrebleu.corpus_chrf(translator.translate(source), [target]).score > 60
-
-
-def test_a_real_student_is_as_good_as_others_found_it():
-    """46.04 BLEU was measured with another program: greedy, float32, all tokens."""
-    opened = open_marian(student("enpt"))
-    files = [Path(FLORES) / f"flores-test.{language}" for language in ("en", "pt")]
-    if not (FLORES and all(file.exists() for file in files)):
-        pytest.skip("GLASSFORMER_FLORES names no folder with flores-test.en and flores-test.pt")
-    source, target = (file.read_text().splitlines() for file in files)
-    engine = open_engine([opened.model], EngineOptions())
-    found = Translator(opened.model, opened.tokenizer, Beam.greedy(), engine=engine).translate(source)
-    assert sacrebleu.corpus_bleu(found, [target]).score > 45.9

@@ -18,7 +18,7 @@ from glassformer.interop.onnx import graph as onnx_graph
 from glassformer.interop.onnx import unsupported, write_onnx
 from glassformer.model import ModelConfig, load_model
 from glassformer.shelf import find_model, tokenizer_of
-from tests.models import KINDS_OF_POSITIONS, build, configs, seeds, sources, targets
+from tests.models import KINDS_OF_POSITIONS, build, configs, seeds, sources, talkative, targets
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -98,18 +98,6 @@ def test_a_tensor_named_like_a_tap_is_what_the_tap_hears(tmp_path_factory, confi
         for tap, array in zip(shared, session.run(shared, feeds), strict=True):
             visible = heard[tap].isfinite()  # theirs has no -inf
             torch.testing.assert_close(torch.from_numpy(array)[visible], heard[tap][visible], **CLOSE)
-
-
-def talkative(config, seed):
-    """A model whose words depend on its source: one of `build` mostly says one word again and again."""
-    model = build(config, seed, torch.float32)
-    with torch.no_grad():
-        for name, weight in model.named_parameters():
-            if weight.dim() == 2:
-                weight.mul_(2 if "embedding" in name or "position" in name else 2 / weight.shape[1] ** 0.5)
-            else:
-                weight.mul_(0.3).add_(0.9 if name.endswith("norm.weight") else 0)
-    return model
 
 
 KINDS = [{"positions": kind} for kind in KINDS_OF_POSITIONS] + [{"decoder_ssru": True}, {"norm": "rms", "gated": True}]

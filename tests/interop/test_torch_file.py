@@ -33,9 +33,8 @@ from torch import Tensor, nn
 from glassformer.errors import DirectoryError, GlassformerError, InputError
 from glassformer.interop import torch_file, torch_pickle
 from glassformer.interop.torch_file import read_torch_file
+from tests.interop.mutations import MUTATIONS
 
-MUTATIONS = int(os.environ.get("GLASSFORMER_MUTATIONS", "2000"))
-CHECKPOINTS = os.environ.get("GLASSFORMER_CHECKPOINTS", "")
 """A directory with checkpoints of others, to try this on."""
 SHARES = 8
 FORMATS = ["zip", "legacy"]
@@ -318,16 +317,6 @@ def test_settings_of_omegaconf_are_plain_again(tmp_path, monkeypatch):
 
     settings = {"model": {"layers": 6, "names": ["a", None, {"deep": 0.5}]}, "empty": {}}
     assert read_torch_file(save({"cfg": held(settings)}, tmp_path / "any.pt")) == {"cfg": settings}
-
-
-@pytest.mark.skipif(not CHECKPOINTS, reason="GLASSFORMER_CHECKPOINTS names no directory")
-def test_checkpoints_of_others_open():
-    found = sorted(Path(CHECKPOINTS).rglob("*.pt"))
-    assert found
-    for path in found:
-        kept = read_torch_file(path, keep=lambda key: key in ("args", "cfg", "model"))
-        assert kept.get("args") or kept.get("cfg")
-        assert all(type(tensor) is Tensor for tensor in kept["model"].values())
 
 
 # ---- what wants to run, does not -------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ A cutter knows pieces, never their numbers.
 
 import functools
 import itertools
+import math
 import re
 import sys
 import unicodedata
@@ -35,16 +36,27 @@ class SentencePieces:
             self.size: int = self._processor.vocab_size()
         except (RuntimeError, ValueError) as error:
             raise DataError(f"the SentencePiece model cannot be opened ({str(error).splitlines()[0]}).") from None
+        if not self.size:  # no bytes at all are opened without a word, and fail at the first text
+            raise DataError("the SentencePiece model is empty.")
 
     def cut(self, text: str) -> list[str]:
         return list(self._processor.encode(text, out_type=str))
 
     def join(self, pieces: Sequence[str]) -> str:
-        return str(self._processor.decode_pieces(list(pieces)))
+        # A joint vocabulary may hold pieces of another model: this one would leave their ▁ as it is.
+        spaced = [piece.replace("▁", " ") if self._is_strange(piece) else piece for piece in pieces]
+        text = str(self._processor.decode_pieces(spaced))
+        return text.removeprefix(" ") if spaced and spaced[0].startswith(" ") else text
+
+    def _is_strange(self, piece: str) -> bool:
+        return self._processor.piece_to_id(piece) == self._processor.unk_id()
 
     def pieces(self) -> list[str]:
         """All of them, by their number in the model."""
-        return [self._processor.id_to_piece(i) for i in range(self.size)]
+        try:
+            return [self._processor.id_to_piece(i) for i in range(self.size)]
+        except UnicodeDecodeError:
+            raise DataError("the SentencePiece model has a piece that is not UTF-8.") from None
 
 
 class ByteLevel:
@@ -107,9 +119,9 @@ class SubwordNMT:
 
     def _word(self, word: str) -> tuple[str, ...]:
         letters = (*word, self.END) if self._end_apart else (*word[:-1], word[-1] + self.END)
-        pieces = [piece.removesuffix(self.END) for piece in merged(letters, self._ranks)]
-        pieces = pieces if pieces[-1] else pieces[:-1]
-        return (*(f"{piece}@@" for piece in pieces[:-1]), pieces[-1])
+        *pieces, last = merged(letters, self._ranks)
+        last = last.removesuffix(self.END) or pieces.pop()
+        return (*(f"{piece}@@" for piece in pieces), last)
 
 
 class Words:
@@ -136,7 +148,7 @@ CUTTERS: dict[Cut, type[SentencePieces] | type[ByteLevel] | type[SubwordNMT] | t
 def merged(letters: tuple[str, ...], ranks: dict[tuple[str, ...], int]) -> tuple[str, ...]:
     """Of all neighbours the pair that was learned first becomes one, everywhere; until no learned pair is left."""
     while len(letters) > 1:
-        first = min(itertools.pairwise(letters), key=lambda pair: ranks.get(pair, len(ranks)))
+        first = min(itertools.pairwise(letters), key=lambda pair: ranks.get(pair, math.inf))
         if first not in ranks:
             break
         found, i = [], 0
@@ -166,8 +178,10 @@ def _byte_letters() -> dict[int, str]:
 def _words() -> re.Pattern[str]:
     """GPT-2's words: endings after an apostrophe, letters, digits, signs, each with the one space before it; spaces."""
     letter, number = _ranges("L"), _ranges("N")
+    space = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # Unicode's; re's \s has four more
     return re.compile(
-        rf"'s|'t|'re|'ve|'m|'ll|'d| ?[{letter}]+| ?[{number}]+| ?[^\s{letter}{number}]+|\s+(?!\S)|\s+", re.UNICODE
+        rf"'s|'t|'re|'ve|'m|'ll|'d| ?[{letter}]+| ?[{number}]+| ?[^{space}{letter}{number}]+"
+        rf"|[{space}]+(?![^{space}])|[{space}]+"
     )
 
 

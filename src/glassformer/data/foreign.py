@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 from pydantic import Field
 
@@ -47,6 +47,9 @@ class ForeignSettings(Settings):
     """The code of the target's language."""
     tags: list[str] = Field(default_factory=list)
     """Pieces that may be written in the text as they are."""
+    opening: Annotated[list[str], Field(max_length=2)] = Field(default_factory=list)
+    """Two signs, or none: where a text begins with the first, it is one piece up to the second, known or not, such as
+    >>fra<<."""
     hidden: list[str] = Field(default_factory=list)
     """Pieces that are no text: left out when a target is read."""
 
@@ -68,10 +71,16 @@ class ForeignTokenizer:
         for side in SIDES:
             if settings.unknown not in self._numbers[side]:
                 raise DataError(f"the {side} vocabulary has no {settings.unknown!r}, which stands for all others.")
+        for code in (settings.source_language, settings.target_language):
+            if code is not None and code not in settings.languages:
+                raise DataError(f"the language {code!r} is not one of those that it has pieces for.")
         longest_first = sorted(settings.tags, key=len, reverse=True)
         self._tags = re.compile(f"({'|'.join(map(re.escape, longest_first))})") if longest_first else None
         hidden = {*settings.hidden, *settings.languages.values(), *settings.before_target, *settings.after_target}
-        self._hidden = {self._numbers["target"][piece] for piece in hidden if piece in self._numbers["target"]}
+        self._hidden = {
+            side: {i for i, piece in enumerate(self._vocabularies[side]) if piece in hidden or piece == _nameless(i)}
+            for side in SIDES
+        }
 
     @classmethod
     def joint(cls, settings: ForeignSettings, vocabulary: Sequence[str], model: bytes) -> "ForeignTokenizer":
@@ -94,7 +103,7 @@ class ForeignTokenizer:
 
     def decode(self, ids: Iterable[int], side: Side = "target") -> str:
         """The text of ids; what is not text is passed over."""
-        pieces = [self._vocabularies[side][i] for i in ids if i not in self._hidden]
+        pieces = [self._vocabularies[side][i] for i in ids if i not in self._hidden[side]]
         return self._cutters[side].join(pieces)
 
     def pieces(self, ids: Iterable[int], side: Side) -> list[str]:
@@ -120,6 +129,13 @@ class ForeignTokenizer:
                 some = ", ".join(list(known)[:8]) + (", ..." if len(known) > 8 else "")
                 way_out = f"it knows {some}" if known else "it was made for one pair of languages"
                 raise InputError(f"This model knows no language {code!r}: {way_out}.")
+        own = self.settings
+        said = TARGET in (*own.before_source, *own.after_source, *own.before_target)
+        if not said and target not in (None, own.target_language):
+            only = own.target_language or "one language"
+            raise InputError(
+                f"This model translates into {only} only, not into {target!r}: the token that it starts from says so."
+            )
         chosen = {"source_language": source, "target_language": target}
         settings = self.settings.model_copy(update={name: code for name, code in chosen.items() if code is not None})
         return ForeignTokenizer(settings, self._vocabularies, self._models)
@@ -157,9 +173,11 @@ class ForeignTokenizer:
         return {SETTINGS: self.settings.as_json().encode(), **vocabularies, **models}
 
     def _cut(self, text: str, side: Side) -> list[str]:
+        opening = _opening(text, self.settings.opening)
+        pieces = [opening] if opening else []
+        text = text[len(opening) :]
         if self._tags is None:
-            return self._cutters[side].cut(text)
-        pieces: list[str] = []
+            return pieces + self._cutters[side].cut(text)
         for part in self._tags.split(text):
             if part in self.settings.tags:
                 pieces.append(part)
@@ -237,7 +255,7 @@ def read_tokenizer(directory: Path) -> AnyTokenizer:
 
 def by_number(numbers: Mapping[str, int], size: int) -> list[str]:
     """A vocabulary of this size as a list, from the number of each piece; numbers that nobody has get a name."""
-    pieces = [f"<no. {number}>" for number in range(size)]
+    pieces = [_nameless(number) for number in range(size)]
     for piece, number in numbers.items():
         if not 0 <= number < size:
             raise DataError(f"{piece!r} has the number {number}, outside of the model's {size} tokens.")
@@ -245,11 +263,26 @@ def by_number(numbers: Mapping[str, int], size: int) -> list[str]:
     return pieces
 
 
+def _nameless(number: int) -> str:
+    return f"<no. {number}>"
+
+
+def _opening(text: str, signs: Sequence[str]) -> str:
+    """What a text begins with, from one sign to the other; nothing, if it does not."""
+    first, last = signs if len(signs) == 2 else ("", "")
+    end = text.find(last) if first and text.startswith(first) else -1
+    return text[: end + len(last)] if end >= 0 else ""
+
+
 def _name(settings: ForeignSettings, side: Side) -> str:
     return "joint" if settings.joint else side
 
 
 def _numbers(vocabulary: Sequence[str]) -> dict[str, int]:
+    try:
+        "".join(vocabulary).encode()
+    except UnicodeEncodeError:
+        raise DataError("the vocabulary has half of a surrogate pair, which is no character.") from None
     numbers: dict[str, int] = {}
     for number, piece in enumerate(vocabulary):
         numbers.setdefault(piece, number)  # of two that look alike, the first

@@ -1,14 +1,20 @@
 """The way in: a path, and whose files these are."""
 
+import os
+import reprlib
+import stat
 from pathlib import Path
 
 from glassformer.errors import DirectoryError, InputError
 from glassformer.interop.fairseq import is_fairseq, open_fairseq
+from glassformer.interop.files import inside
+from glassformer.interop.hub import from_hub, is_hub_name
 from glassformer.interop.hugging_face import is_hugging_face, open_hugging_face
 from glassformer.interop.marian import open_marian
 from glassformer.interop.opened import Opened
 from glassformer.interop.torch_file import read_torch_file
 from glassformer.interop.tutorial import is_tutorial, open_tutorial
+from glassformer.model.directory import listed
 
 PICKLES = (".pt", ".pth", ".ckpt")
 WANTED = ("model", "args", "cfg")
@@ -27,8 +33,29 @@ def open_foreign(
 
     The languages choose fairseq's dictionaries; `heads` is for files that do not say how many there are.
     """
-    if not path.exists():
-        raise DirectoryError(f"There is no {path}.")
+    try:
+        return _opened(_found(path), allow_pickle, source_language, target_language, heads)
+    except OSError as error:  # such as a directory that may not be looked into
+        raise DirectoryError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def _found(path: Path) -> Path:
+    """The path itself, if it is one; else where the hub's library put the model of that name."""
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        if is_hub_name(path.as_posix()):
+            return from_hub(path.as_posix())
+        raise DirectoryError(f"There is no {path}.") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{reprlib.repr(str(path))} is not a path of a model: {why}.") from None
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a pipe or a device would be waited for
+        raise DirectoryError(f"{path} is neither a file nor a directory: give the path of a model.")
+    return path
+
+
+def _opened(path: Path, allow_pickle: bool, source: str | None, target: str | None, heads: int | None) -> Opened:
     if path.is_dir() and is_hugging_face(path):
         return open_hugging_face(path)
     if checkpoint := _checkpoint(path):
@@ -37,7 +64,7 @@ def open_foreign(
                 f"{checkpoint} is a pickle, a kind of file that could run code where others open it. Here it is read "
                 "without running any, apart from everything else: say --allow-pickle if you want that."
             )
-        return _open_checkpoint(checkpoint, source_language, target_language, heads)
+        return _open_checkpoint(checkpoint, source, target, heads)
     if _may_be_marian(path):
         return open_marian(path)
     raise DirectoryError(
@@ -52,8 +79,8 @@ def _open_checkpoint(path: Path, source: str | None, target: str | None, heads: 
         return open_fairseq(saved, path, source, target)
     if is_tutorial(saved):
         return open_tutorial(saved, path, heads)
-    some = ", ".join(list(saved)[:4])
-    raise DirectoryError(f"{path} is a checkpoint, but neither fairseq's nor the tutorial's: it holds {some}, ...")
+    some = listed(saved, 4)
+    raise DirectoryError(f"{path} is a checkpoint, but neither fairseq's nor the tutorial's: it holds {some}.")
 
 
 def _checkpoint(path: Path) -> Path | None:
@@ -65,8 +92,10 @@ def _checkpoint(path: Path) -> Path | None:
     if not found:
         return None
     if len(best or found) > 1:
-        raise InputError(f"{path} has several checkpoints ({', '.join(one.name for one in found[:5])}): name the one.")
-    return (best or found)[0]
+        some = listed([one.name for one in found], 5)
+        raise InputError(f"{path} has several checkpoints ({some}): name the one.")
+    chosen = (best or found)[0]
+    return inside(chosen.parent, chosen.name)
 
 
 def _may_be_marian(path: Path) -> bool:

@@ -1,5 +1,6 @@
 """fairseq's Transformer: a checkpoint, two dictionaries, and what cut the text (subword-nmt or SentencePiece)."""
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,13 @@ from glassformer.data import ForeignSettings, ForeignTokenizer
 from glassformer.data.cutting import Cut
 from glassformer.data.foreign import by_number
 from glassformer.data.tokenizer import SIDES, Side
-from glassformer.errors import DataError, DirectoryError, InputError
+from glassformer.errors import DataError, DirectoryError, InputError, SettingsError
 from glassformer.interop.fairseq_names import fairseq_names
-from glassformer.interop.files import inside, read_bytes, renamed
+from glassformer.interop.files import LARGEST, LARGEST_JSON, inside, read_bytes, renamed
 from glassformer.interop.opened import Opened
 from glassformer.interop.options import Options
 from glassformer.model import ModelConfig
-from glassformer.model.directory import with_weights
+from glassformer.model.directory import listed, with_weights
 
 NAMES = fairseq_names("", ("decoder.output_projection.weight", "output_projection.weight"))
 PASSED_OVER = tuple(
@@ -39,7 +40,10 @@ def open_fairseq(saved: Mapping[str, Any], path: Path, source: str | None = None
     options = read_options(saved, path)
     tensors = {name: tensor for name, tensor in saved["model"].items() if isinstance(tensor, Tensor)}
     weights = renamed(tensors, NAMES, path, PASSED_OVER)
-    config = read_config(options, weights)
+    try:
+        config = read_config(options, weights)
+    except SettingsError as error:
+        raise DirectoryError(f"{path}: {error}") from None
     model = with_weights(config, weights, where=path)
     languages = {"source": source or options.get("source_lang"), "target": target or options.get("target_lang")}
     try:
@@ -112,7 +116,8 @@ def read_tokenizer(directory: Path, config: ModelConfig, languages: Mapping[str,
     else:
         return None
     chosen = _chosen(files, config, languages, place)
-    numbers = {side: _dictionary(chosen[side]) for side in SIDES}
+    most = max(config.source_vocab_size, config.vocab_size)
+    numbers = {side: _dictionary(chosen[side], most) for side in SIDES}
     cut, code = _codes(_places(directory))
     joint = config.share_embeddings
     settings = ForeignSettings(
@@ -124,8 +129,8 @@ def read_tokenizer(directory: Path, config: ModelConfig, languages: Mapping[str,
 
 
 def _rows(weights: Mapping[str, Tensor], name: str, options: Options) -> int:
-    if name not in weights:
-        raise DirectoryError(f"{options.where} lacks {name}.")
+    if name not in weights or weights[name].dim() != 2:
+        raise DirectoryError(f"{options.where} lacks the matrix {name}.")
     return len(weights[name])
 
 
@@ -145,7 +150,7 @@ def _take_shared(weights: dict[str, Tensor]) -> tuple[bool, bool]:
 def _positions(options: Options, weights: Mapping[str, Tensor]) -> dict[str, Any]:
     if not options.same("encoder_learned_pos", "decoder_learned_pos"):
         return {"positions": "sinusoidal-fairseq", "position_offset": PAD + 1}
-    rows = {stack: len(weights.get(f"{stack}.position.weight", ())) for stack in ("encoder", "decoder")}
+    rows = {stack: _rows(weights, f"{stack}.position.weight", options) for stack in ("encoder", "decoder")}
     if len(set(rows.values())) > 1:
         raise InputError(f"{options.where} has {rows} positions: encoder and decoder have one number in common here.")
     return {"positions": "learned", "position_offset": PAD + 1, "max_positions": rows["encoder"]}
@@ -163,34 +168,37 @@ def _chosen(
     files: Mapping[str, Path], config: ModelConfig, languages: Mapping[str, Any], place: Path
 ) -> dict[Side, Path]:
     """Whose dictionary is whose: by the languages' names, or by their sizes where these differ."""
-    if all(languages[side] in files for side in SIDES):
+    if all(isinstance(languages[side], str) and languages[side] in files for side in SIDES):
         return {side: files[languages[side]] for side in SIDES}
-    sizes = {name: len(_dictionary(path)) for name, path in files.items()}
     wanted: dict[Side, int] = {"source": config.source_vocab_size, "target": config.vocab_size}
+    sizes = {name: len(_dictionary(path, max(wanted.values()))) for name, path in files.items()}
     fitting = {side: [name for name, size in sizes.items() if size == wanted[side]] for side in SIDES}
     if any(len(names) != 1 for names in fitting.values()):
         raise InputError(
-            f"{place} has dictionaries of {', '.join(files)}: say which are meant with --source-language and "
+            f"{place} has dictionaries of {listed(files)}: say which are meant with --source-language and "
             "--target-language."
         )
     return {side: files[fitting[side][0]] for side in SIDES}
 
 
-def _dictionary(path: Path) -> dict[str, int]:
-    """`token count` a line; their numbers are those of the lines, behind the first four."""
+def _dictionary(path: Path, most: int) -> dict[str, int]:
+    """`token count` a line; their numbers are those of the lines, behind the first four. Nobody needs more than `most`
+    and one, which shows that there are too many."""
     text = read_bytes(inside(path.parent, path.name))
     try:
-        lines = text.decode().split("\n")
+        lines = io.StringIO(text.decode(), newline="\n")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path.name} is not UTF-8 (byte {error.start:,})") from None
+        raise DataError(f"{path.name} is not UTF-8 (byte {error.start:,}).") from None
     numbers = {piece: number for number, piece in enumerate(FIRST)}
     for line in lines:
         if not line.strip():
             continue
-        piece, _, count = line.removesuffix(" #fairseq:overwrite").rpartition(" ")
+        piece, _, count = line.removesuffix("\n").removesuffix(" #fairseq:overwrite").rpartition(" ")
         if not piece or not count.strip().isdigit():
             raise DataError(f"{path.name} has a line that is not a token and its count: {line[:40]!r}.")
         numbers[piece] = len(numbers) if piece not in numbers else numbers[piece]
+        if len(numbers) > most:
+            break
     return numbers
 
 
@@ -205,5 +213,6 @@ def _codes(places: Iterator[Path]) -> tuple[Cut, bytes]:
         for pattern, cut in kinds:
             for path in sorted(place.glob(pattern)):
                 if path.is_file():
-                    return cut, read_bytes(inside(place, path.name))
+                    most = LARGEST if cut == "sentencepiece" else LARGEST_JSON
+                    return cut, read_bytes(inside(place, path.name), most)
     return "words", b""

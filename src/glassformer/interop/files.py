@@ -2,58 +2,98 @@
 
 import json
 import os
+import re
+import reprlib
 import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from glassformer.errors import DirectoryError
 from glassformer.interop.names import Names
+from glassformer.model.directory import listed, read_weights
 
-LARGEST = 64 * 2**20
-"""Bytes of a file other than weights that are read: the vocabularies of the largest models take 30 MB."""
+LARGEST = 2**24
+"""Bytes of a file other than weights that are read: the SentencePiece models of 256,000 pieces have 5 million."""
+LARGEST_JSON, LARGEST_NUMBERS = 2**22, 2**23
+"""Of settings, and of a vocabulary as JSON: once read, that takes up to 25 times as many."""
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+LONGEST_PIECE = 1000
+HALF_A_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def inside(directory: Path, name: str) -> Path:
     """The file of this name in the directory. A link may not lead out of it, but into the store of a hub's cache."""
-    if name != Path(name).name or name in ("", ".", "..") or "\0" in name or len(os.fsencode(name)) > 255:
-        raise DirectoryError(f"{directory} names {name!r}, which is not the name of a file in it.")
+    if name != Path(name).name or name in ("", ".", "..") or not name.isprintable() or len(name.encode()) > 255:
+        raise DirectoryError(f"{directory} names {reprlib.repr(name)}, which is not the name of a file in it.")
     path = directory / name
     if path.is_symlink():
-        target, home = path.resolve(), directory.resolve()
-        blobs = home.parent.parent / "blobs"  # where huggingface_hub keeps what its snapshots link to
-        if not any(target.is_relative_to(place) for place in (home, blobs)):
+        try:
+            target, home = path.resolve(), directory.resolve()
+        except (OSError, RuntimeError):  # as Python up to 3.12 reports a loop
+            raise DirectoryError(f"{path} is a link that leads nowhere: copy the file into its place.") from None
+        places = [home]
+        if home.parent.name == "snapshots":  # huggingface_hub keeps what its snapshots link to in blobs beside them
+            places.append(home.parent.parent / "blobs")
+        if not any(target.is_relative_to(place) for place in places):
             raise DirectoryError(f"{path} is a link to {target}, outside of its directory: copy the file into it.")
     return path
 
 
-def read_bytes(path: Path, most: int = LARGEST) -> bytes:
-    """A whole file that is not larger than it should be."""
+def size_of(path: Path) -> int:
+    """The bytes of a file; a pipe or a device in its place would be waited for, and is refused."""
     try:
         about = os.stat(path)
-        if not stat.S_ISREG(about.st_mode):
-            raise DirectoryError(f"{path} is not a file.")
-        if about.st_size > most:
-            raise DirectoryError(f"{path} has {about.st_size:,} bytes; such a file may have {most:,}.")
+    except OSError as error:
+        raise DirectoryError(f"{path} cannot be read: {error.strerror}.") from None
+    if not stat.S_ISREG(about.st_mode):
+        raise DirectoryError(f"{path} is not a file: put one in its place.")
+    return about.st_size
+
+
+def read_bytes(path: Path, most: int = LARGEST) -> bytes:
+    """A whole file that is not larger than it should be."""
+    size = size_of(path)
+    if size > most:
+        raise DirectoryError(f"{path} has {size:,} bytes; such a file may have {most:,}.")
+    try:
         return path.read_bytes()
     except OSError as error:
         raise DirectoryError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path, most: int = LARGEST_JSON) -> dict[str, Any]:
     """An object from a JSON file."""
+    content = read_bytes(path, most)
     try:
-        found = json.loads(read_bytes(path))
-    except (ValueError, RecursionError) as error:
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        found = json.loads(content, object_pairs_hook=_once_each, parse_constant=_no_constant)
+        if HALF_A_PAIR.search(content):
+            json.dumps(found, ensure_ascii=False).encode()
+    except RecursionError:
+        raise DirectoryError(f"{path} is not readable JSON: it is nested too deeply.") from None
+    except ValueError as error:
+        half = isinstance(error, UnicodeEncodeError)
+        why = "it has half of a surrogate pair, which is no character" if half else error
         raise DirectoryError(f"{path} is not readable JSON: {why}.") from None
     if not isinstance(found, dict):
         raise DirectoryError(f"{path} is JSON, but not an object.")
     return found
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in table:  # json would silently keep the last
+            raise ValueError(f"{reprlib.repr(name)} is given twice")
+        table[name] = value
+    return table
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number that JSON knows")
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -64,22 +104,25 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 def read_safetensors(directory: Path) -> dict[str, Tensor]:
     """All tensors of model.safetensors, or of the parts that its index names; mapped from the file, not copied."""
     index = directory / "model.safetensors.index.json"
-    if index.exists():
-        where = read_json(inside(directory, index.name)).get("weight_map")
-        if not isinstance(where, dict) or not all(isinstance(name, str) for name in where.values()):
-            raise DirectoryError(f"{index} does not say in which file each tensor is (weight_map).")
-        names = sorted(set(where.values()))
-    else:
-        names = ["model.safetensors"]
-    tensors: dict[str, Tensor] = {}
-    for name in names:
-        path = inside(directory, name)
-        try:
-            with safe_open(path, framework="pt") as file:
-                tensors |= {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (it is no dict)
-        except (SafetensorError, OSError, RuntimeError, ValueError) as error:
-            raise DirectoryError(f"{path} is not a readable safetensors file: {error}.") from None
-    return tensors
+    if not index.exists():
+        return _tensors(inside(directory, "model.safetensors"))
+    where = read_json(inside(directory, index.name)).get("weight_map")
+    if not isinstance(where, dict) or not all(isinstance(name, str) for name in where.values()):
+        raise DirectoryError(f"{index} does not say in which file each tensor is (weight_map).")
+    found: dict[str, Tensor] = {}
+    for name in sorted(set(where.values())):
+        more = _tensors(inside(directory, name))
+        if twice := found.keys() & more.keys():
+            raise DirectoryError(f"{directory / name} holds tensors that another part holds too: {listed(twice)}.")
+        found |= more
+    if missing := where.keys() - found.keys():
+        raise DirectoryError(f"{index} names tensors that none of its parts holds: {listed(missing)}.")
+    return found
+
+
+def _tensors(path: Path) -> dict[str, Tensor]:
+    size_of(path)  # of what is not a file, it says so
+    return read_weights(path)
 
 
 def renamed(
@@ -92,23 +135,28 @@ def renamed(
     for name, tensor in tensors.items():
         if name in ignored:
             continue
-        ours = names.ours(name)
+        ours = names.ours(str(name))  # a checkpoint's name may be anything
         if ours is None:
-            unknown.append(name)
+            unknown.append(str(name))
         elif ours in found and not torch.equal(found[ours], tensor.float()):
-            raise DirectoryError(f"{where} holds {ours} twice with different numbers; {name} is one of them.")
+            raise DirectoryError(f"{where} holds the same tensor with other numbers as {listed([name])}.")
+        elif tensor.dtype not in FLOATS:
+            raise DirectoryError(f"{where} holds {listed([name])} as {tensor.dtype}: save it anew in float32.")
         else:
-            found[ours] = tensor.float() if tensor.is_floating_point() else tensor
+            found[ours] = tensor.float()
     if unknown:
-        some = ", ".join(sorted(unknown)[:20]) + (f" and {len(unknown) - 20} more" if len(unknown) > 20 else "")
-        raise DirectoryError(f"{where} holds tensors that this kind of model does not have: {some}.")
+        raise DirectoryError(f"{where} holds tensors that this kind of model does not have: {listed(unknown)}.")
     return found
 
 
 def read_numbers(directory: Path, name: str) -> dict[str, int]:
     """The number of each piece from a JSON file."""
     path = inside(directory, name)
-    numbers = read_json(path)
-    if not all(type(number) is int for number in numbers.values()):
-        raise DirectoryError(f"{path} does not give each piece a number.")
+    numbers = read_json(path, LARGEST_NUMBERS)
+    for piece, number in numbers.items():
+        if type(number) is not int or not 0 <= number < 2**31:
+            found = f"{reprlib.repr(piece)} has {reprlib.repr(number)}"
+            raise DirectoryError(f"{path} does not give each piece a number: {found}.")
+        if len(piece) > LONGEST_PIECE:
+            raise DirectoryError(f"{path} has a piece of {len(piece):,} letters, which no tokenizer has.")
     return numbers

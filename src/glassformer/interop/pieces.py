@@ -10,7 +10,7 @@ from glassformer.interop.files import write_json
 def models_of(tokenizer: AnyTokenizer) -> dict[Side, bytes]:
     """What cuts the text of each side."""
     files = tokenizer.files()
-    return {side: files.get(f"{side}.model") or files["joint.model"] for side in SIDES}
+    return {side: files[f"{side}.model" if f"{side}.model" in files else "joint.model"] for side in SIDES}
 
 
 def spm_models(tokenizer: AnyTokenizer) -> dict[Side, bytes] | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from glassformer.errors import DirectoryError
+from glassformer.errors import DirectoryError, SettingsError
 from glassformer.interop.files import renamed
 from glassformer.interop.names import Names
 from glassformer.interop.opened import Opened
@@ -82,4 +82,7 @@ def read_config(weights: Mapping[str, Tensor], path: Path, heads: int) -> ModelC
         "bos_id": START,
         "eos_id": END,
     }
-    return ModelConfig(**found)
+    try:
+        return ModelConfig(**found)
+    except SettingsError as error:
+        raise DirectoryError(f"{path}: {error}") from None

@@ -4,7 +4,8 @@ Knows nothing of tokenizers and training state, which other rooms put beside the
 """
 
 import os
-from collections.abc import Iterator
+import reprlib
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import torch
@@ -19,6 +20,12 @@ from glassformer.sealed import building, verify
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
+LARGEST_HEADER = 2**23
+"""Bytes of the list that a file of weights begins with: of a hundred thousand tensors."""
+FEWEST = 8
+"""Tensors of the smallest layer there is: an encoder's without biases."""
+LARGEST = 2**24
+"""Of any size; the product of two is still a number of bytes."""
 
 
 def save_model(model: Transformer, path: str | os.PathLike[str]) -> None:
@@ -56,13 +63,21 @@ def write_weights(tensors: dict[str, Tensor], path: Path, about: dict[str, str] 
 def read_weights(path: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file by name."""
     try:
+        with path.open("rb") as file:
+            header = int.from_bytes(file.read(8), "little")
+        if header > LARGEST_HEADER:
+            raise DirectoryError(f"{path} begins with a list of {header:,} bytes; it may have {LARGEST_HEADER:,}.")
         return load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise DirectoryError(f"{path} is not a readable safetensors file: {error}.") from None
+    except (SafetensorError, OSError, RuntimeError, ValueError, LookupError, TypeError, AttributeError) as error:
+        # The last three: a kind of number that this torch does not know.
+        why = (str(error).splitlines() or [type(error).__name__])[0][:300].removesuffix(".")
+        raise DirectoryError(f"{path} is not a readable safetensors file: {why}.") from None
 
 
 def with_weights(config: ModelConfig, weights: dict[str, Tensor], where: Path | str) -> Transformer:
     """A model that holds exactly these tensors; all that do not fit are named together."""
+    if complaint := _out_of_reach(config, weights):
+        raise DirectoryError(f"{where} does not fit its config: {complaint}.")
     with torch.device("meta"):  # shapes without numbers: nothing is filled in only to be thrown away
         model = Transformer(config)
     complaints = list(_misfits(model, weights))
@@ -74,15 +89,39 @@ def with_weights(config: ModelConfig, weights: dict[str, Tensor], where: Path | 
     return model.eval()
 
 
+def listed(names: Collection[str], most: int = 20) -> str:
+    """Names for a sentence: some, if they are many, and each only so long."""
+    short = (name if len(name) <= 100 and name.isprintable() else repr(name[:50]) for name in sorted(names)[:most])
+    return ", ".join(short) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _out_of_reach(config: ModelConfig, weights: dict[str, Tensor]) -> str | None:
+    """What a config asks for that these tensors cannot be, found before anything of that size is made."""
+    sizes = {name: value for name, value in config if type(value) is int}
+    for name, size in (sizes | {"n_heads * d_head": config.n_heads * config.d_head}).items():
+        if size > LARGEST:
+            return f"{name} = {reprlib.repr(size)} is more than any model has"
+    layers = config.encoder_layers + config.decoder_layers
+    if layers * FEWEST > len(weights):
+        return f"{layers:,} layers take {layers * FEWEST:,} tensors or more, and there are {len(weights):,}"
+    longest = max((length for weight in weights.values() for length in weight.shape), default=0)
+    if config.position_offset > longest:  # tables of sine waves are made from position 0 on
+        return f"position_offset = {config.position_offset:,} is more than any of its tensors has rows"
+    return None
+
+
 def _misfits(model: Transformer, weights: dict[str, Tensor]) -> Iterator[str]:
     wanted = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
     if missing := sorted(wanted.keys() - weights.keys()):
-        yield f"missing: {', '.join(missing)}"
+        yield f"missing: {listed(missing)}"
     if surplus := sorted(weights.keys() - wanted.keys()):
-        yield f"surplus: {', '.join(surplus)}"
-    for name in sorted(wanted.keys() & weights.keys()):
-        if tuple(weights[name].shape) != wanted[name]:
-            yield f"{name} is {list(weights[name].shape)} instead of {list(wanted[name])}"
+        yield f"surplus: {listed(surplus)}"
+    shapes = {name: tuple(weights[name].shape) for name in sorted(wanted.keys() & weights.keys())}
+    other = [name for name, shape in shapes.items() if shape != wanted[name]]
+    for name in other[:20]:
+        yield f"{name} is {reprlib.repr(list(shapes[name]))} instead of {list(wanted[name])}"
+    if len(other) > 20:
+        yield f"and {len(other) - 20} more have other shapes"
     kinds = {str(weight.dtype).removeprefix("torch.") for weight in weights.values()}
     if any(not weight.is_floating_point() for weight in weights.values()) or len(kinds) > 1:
         yield f"all tensors must be of one floating-point type, and these are {', '.join(sorted(kinds))}"

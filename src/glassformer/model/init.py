@@ -8,6 +8,8 @@ from glassformer.model.stack import Embedding
 
 def initialise(model: nn.Module) -> None:
     """Xavier-uniform matrices, zero biases, embeddings of length about 1 (times √D where they are scaled)."""
+    if any(weight.is_meta for weight in model.parameters()):
+        return  # shapes without numbers; asking torch for random ones there would import its compiler, for seconds
     for module in model.modules():
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)

@@ -76,7 +76,9 @@ def by_ctranslate2(
 @torch.inference_mode()
 def by_transformers(directory: Path, config: ModelConfig, sources: Sequence[Ids]) -> list[Ids]:
     """What Hugging Face's `generate` finds; nothing of the hub is asked."""
-    theirs = import_module("transformers").AutoModelForSeq2SeqLM.from_pretrained(directory, local_files_only=True)
+    transformers = import_module("transformers")
+    transformers.utils.logging.disable_progress_bar()
+    theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(directory, local_files_only=True).eval()
     found: list[Ids] = []
     for source, limit in zip(sources, _limits(sources, config), strict=True):
         said = theirs.generate(

@@ -10,7 +10,12 @@ from glassformer.data.foreign import by_number
 from glassformer.interop.files import inside, read_bytes, read_numbers, write_json
 from glassformer.interop.hugging_face import bart_like
 from glassformer.interop.hugging_face.bart_like import half_shared, said, take_bias, take_embeddings, unused_embedding
-from glassformer.interop.hugging_face.multilingual import multilingual_tokenizer, write_multilingual_tokenizer
+from glassformer.interop.hugging_face.marian import marian_tokenizer, write_marian_tokenizer
+from glassformer.interop.hugging_face.multilingual import (
+    MBART_LANGUAGES,
+    multilingual_tokenizer,
+    write_multilingual_tokenizer,
+)
 from glassformer.interop.names import Names
 from glassformer.interop.options import Options
 from glassformer.interop.pieces import models_of, write_numbers
@@ -76,10 +81,13 @@ class BartFamily:
     def read_tokenizer(self, directory: Path, options: Options, config: ModelConfig) -> ForeignTokenizer | None:
         """BART: vocab.json and merges.txt, byte-level. mBART: a SentencePiece model and codes of languages."""
         if self.norm_first:
-            return multilingual_tokenizer(directory, config)
+            return multilingual_tokenizer(directory, config, MBART_LANGUAGES) or marian_tokenizer(directory, config)
         if not all((directory / name).exists() for name in ("vocab.json", "merges.txt")):
-            return None
-        vocabulary = by_number(read_numbers(directory, "vocab.json"), config.vocab_size)
+            return marian_tokenizer(directory, config)
+        numbers = read_numbers(directory, "vocab.json")
+        if numbers.get("<mask>") == config.vocab_size:
+            del numbers["<mask>"]  # models for summaries were cut off before it, their vocabularies were not
+        vocabulary = by_number(numbers, config.vocab_size)
         merges = read_bytes(inside(directory, "merges.txt"))
         settings = ForeignSettings(
             cut="byte-level",
@@ -89,17 +97,20 @@ class BartFamily:
             before_target=["<s>"],
             after_target=["</s>"],
             tags=["<mask>"] if "<mask>" in vocabulary else [],
-            hidden=["<pad>"],
+            hidden=["<pad>", "<mask>"],
         )
         return ForeignTokenizer.joint(settings, vocabulary, merges)
 
     def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:
         if self.norm_first:
             write_multilingual_tokenizer(tokenizer, directory, "MBart50Tokenizer")
+            write_marian_tokenizer(tokenizer, directory)
         elif isinstance(tokenizer, ForeignTokenizer) and tokenizer.settings.cut == "byte-level":
             write_numbers(tokenizer, "source", directory / "vocab.json")
             (directory / "merges.txt").write_bytes(models_of(tokenizer)["source"])
             write_json(directory / "tokenizer_config.json", {"tokenizer_class": "BartTokenizer"})
+        else:
+            write_marian_tokenizer(tokenizer, directory)
 
 
 BART = BartFamily("Hugging Face BART", norm_first=False)

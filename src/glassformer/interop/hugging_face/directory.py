@@ -4,6 +4,7 @@ What is particular to a family stands in a file of its own; here is what they ha
 `transformers`.
 """
 
+import reprlib
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +24,9 @@ from glassformer.model.directory import with_weights, write_weights
 
 RUNS_CODE = ("auto_map", "trust_remote_code", "_attn_implementation_internal", "custom_pipelines")
 """Entries of config.json with which a file could choose the code that opens it."""
+SIZES = ("vocab_size", "d_model", "max_position_embeddings")
+TOKENS = ("pad_token_id", "eos_token_id", "decoder_start_token_id")
+"""Entries that are calculated with, whichever the family."""
 
 
 class Family(Protocol):
@@ -72,7 +76,7 @@ FAMILIES: dict[str, Family] = {
 def is_hugging_face(directory: Path) -> bool:
     """Whether these are files of theirs: both programs call their settings config.json."""
     path = directory / "config.json"
-    return path.is_file() and "model_type" in read_json(inside(directory, path.name))
+    return path.exists() and "model_type" in read_json(inside(directory, path.name))
 
 
 def open_hugging_face(directory: Path) -> Opened:
@@ -80,7 +84,8 @@ def open_hugging_face(directory: Path) -> Opened:
     options = read_options(directory)
     kind = options.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
-        raise InputError(f"{options.where} is of a {kind!r}: of Hugging Face's, {', '.join(FAMILIES)} can be opened.")
+        known = ", ".join(FAMILIES)
+        raise InputError(f"{options.where} is of a {reprlib.repr(kind)}: of Hugging Face's, {known} can be opened.")
     family = FAMILIES[kind]
     if not any((directory / name).exists() for name in ("model.safetensors", "model.safetensors.index.json")):
         old = (directory / "pytorch_model.bin").exists()
@@ -91,7 +96,7 @@ def open_hugging_face(directory: Path) -> Opened:
         config = family.read_config(options, weights)
     except SettingsError as error:
         raise DirectoryError(f"{options.where}: {error}") from None
-    model = with_weights(config, untied(weights, config), where=directory)
+    model = with_weights(config, untied(weights, config, directory), where=directory)
     notes: list[str] = []
     try:
         tokenizer = family.read_tokenizer(directory, options, config)
@@ -99,6 +104,8 @@ def open_hugging_face(directory: Path) -> Opened:
             notes.append("There is no tokenizer that can be read beside it: it takes ids, not text.")
     except DataError as error:
         raise DirectoryError(f"{directory}: {error}") from None
+    except UnicodeDecodeError as error:
+        raise DirectoryError(f"{directory} has a SentencePiece model with a piece that is no text: {error}.") from None
     return Opened(family.TITLE, model, tokenizer, notes)
 
 
@@ -112,12 +119,14 @@ def read_options(directory: Path) -> Options:
     generation = directory / "generation_config.json"
     if generation.exists():
         over = read_json(inside(directory, generation.name))
-        names = ("decoder_start_token_id", "eos_token_id", "pad_token_id")
-        values |= {name: over[name] for name in names if over.get(name) is not None}
-    return Options(values, str(path))
+        values |= {name: over[name] for name in TOKENS if over.get(name) is not None}
+    options = Options(values, str(path))
+    options.whole(*SIZES)
+    options.whole(*TOKENS, several=True)
+    return options
 
 
-def untied(weights: dict[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
+def untied(weights: dict[str, Tensor], config: ModelConfig, where: Path) -> dict[str, Tensor]:
     """Weights that the config says are shared, once; it is an error if they are not the same."""
     found = dict(weights)
     shared = [("encoder.embedding.weight", "decoder.embedding.weight")] if config.share_embeddings else []
@@ -129,7 +138,7 @@ def untied(weights: dict[str, Tensor], config: ModelConfig) -> dict[str, Tensor]
         if same is None and other is not None:
             found[first] = other
         elif other is not None and same is not None and not torch.equal(same, other):
-            raise DirectoryError(f"{first} and {second} should be one and the same by the config, and are not.")
+            raise DirectoryError(f"{where} has {first} and {second} apart, and its config says they are the same.")
     return found
 
 
@@ -183,7 +192,7 @@ def write_hugging_face(model: Transformer, tokenizer: AnyTokenizer | None, direc
     _, family = family_of(model.config)
     config = model.config
     options = family.write_config(config, longest)
-    ids = {name: options[name] for name in ("pad_token_id", "eos_token_id", "decoder_start_token_id")}
+    ids = {name: options[name] for name in TOKENS}
     generation = {**ids, "bad_words_ids": [[config.pad_id]], "num_beams": 4, "max_length": config.longest or longest}
     for name, settings in (("config.json", options), ("generation_config.json", generation)):
         write_json(directory / name, settings)

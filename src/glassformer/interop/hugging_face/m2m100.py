@@ -8,6 +8,7 @@ from torch import Tensor
 from glassformer.data import AnyTokenizer, ForeignTokenizer
 from glassformer.interop.hugging_face import bart_like
 from glassformer.interop.hugging_face.bart_like import half_shared, said, take_embeddings, unused_embedding
+from glassformer.interop.hugging_face.marian import marian_tokenizer, write_marian_tokenizer
 from glassformer.interop.hugging_face.multilingual import multilingual_tokenizer, write_multilingual_tokenizer
 from glassformer.interop.names import Names
 from glassformer.interop.options import Options
@@ -59,10 +60,11 @@ class M2M100Family:
         }
 
     def read_tokenizer(self, directory: Path, options: Options, config: ModelConfig) -> ForeignTokenizer | None:
-        return multilingual_tokenizer(directory, config)
+        return multilingual_tokenizer(directory, config) or marian_tokenizer(directory, config)
 
     def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:
         write_multilingual_tokenizer(tokenizer, directory, "M2M100Tokenizer")
+        write_marian_tokenizer(tokenizer, directory)
 
 
 M2M100 = M2M100Family()

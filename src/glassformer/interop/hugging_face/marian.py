@@ -91,47 +91,57 @@ class MarianFamily:
         }
 
     def read_tokenizer(self, directory: Path, options: Options, config: ModelConfig) -> ForeignTokenizer | None:
-        """source.spm, target.spm and vocab.json, which gives each piece its number."""
-        if not all((directory / name).exists() for name in ("source.spm", "target.spm", "vocab.json")):
-            return None
-        about = directory / "tokenizer_config.json"
-        apart = about.exists() and bool(read_json(inside(directory, about.name)).get("separate_vocabs"))
-        numbers = read_numbers(directory, "vocab.json")
-        target = read_numbers(directory, "target_vocab.json") if apart else numbers
-        settings = ForeignSettings(
-            cut="sentencepiece",
-            joint=not apart,
-            after_source=["</s>"],
-            after_target=["</s>"],
-            tags=[piece for piece in numbers if piece.startswith(">>") and piece.endswith("<<")],
-            hidden=["<pad>"],
-        )
-        return ForeignTokenizer(
-            settings,
-            {"source": by_number(numbers, config.source_vocab_size), "target": by_number(target, config.vocab_size)},
-            {
-                "source": read_bytes(inside(directory, "source.spm")),
-                "target": read_bytes(inside(directory, "target.spm")),
-            },
-        )
+        return marian_tokenizer(directory, config)
 
     def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:
-        """As MarianTokenizer reads it: SentencePiece's two models, and the numbers of pieces beside them."""
-        joint = tokenizer.settings.joint
-        models = spm_models(tokenizer)
-        if models is None:
-            return
-        for side in SIDES:
-            (directory / f"{side}.spm").write_bytes(models[side])
-            if side == "source" or not joint:
-                write_numbers(tokenizer, side, directory / ("vocab.json" if side == "source" else "target_vocab.json"))
-        about = {"tokenizer_class": "MarianTokenizer", "separate_vocabs": not joint, "model_max_length": 512}
-        about |= {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>"}
-        write_json(directory / "tokenizer_config.json", about)
+        write_marian_tokenizer(tokenizer, directory)
 
 
 MARIAN = MarianFamily("Hugging Face Marian", norm_first=False)
 PEGASUS = MarianFamily("Hugging Face Pegasus", norm_first=True)
+
+
+def marian_tokenizer(directory: Path, config: ModelConfig) -> ForeignTokenizer | None:
+    """source.spm, target.spm and vocab.json, which gives each piece its number; None where one is missing."""
+    if not all((directory / name).exists() for name in ("source.spm", "target.spm", "vocab.json")):
+        return None
+    about = directory / "tokenizer_config.json"
+    apart = about.exists() and bool(read_json(inside(directory, about.name)).get("separate_vocabs"))
+    numbers = read_numbers(directory, "vocab.json")
+    target = read_numbers(directory, "target_vocab.json") if apart else numbers
+    settings = ForeignSettings(
+        cut="sentencepiece",
+        joint=not apart,
+        after_source=["</s>"],
+        after_target=["</s>"],
+        opening=[">>", "<<"],
+        hidden=["<pad>"],
+    )
+    return ForeignTokenizer(
+        settings,
+        {"source": by_number(numbers, config.source_vocab_size), "target": by_number(target, config.vocab_size)},
+        {"source": read_bytes(inside(directory, "source.spm")), "target": read_bytes(inside(directory, "target.spm"))},
+    )
+
+
+def write_marian_tokenizer(tokenizer: AnyTokenizer, directory: Path) -> None:
+    """As MarianTokenizer reads it: SentencePiece's two models, and the numbers of pieces beside them.
+
+    It can have any numbers, so it serves other families too, where their own cannot.
+    """
+    settings, models = tokenizer.settings, spm_models(tokenizer)
+    if models is None or getattr(settings, "languages", None):
+        return
+    for side in SIDES:
+        (directory / f"{side}.spm").write_bytes(models[side])
+        if side == "source" or not settings.joint:
+            write_numbers(tokenizer, side, directory / ("vocab.json" if side == "source" else "target_vocab.json"))
+    about = {"tokenizer_class": "MarianTokenizer", "separate_vocabs": not settings.joint, "model_max_length": 512}
+    pieces = set(tokenizer.pieces(range(tokenizer.vocab_size("source")), "source"))
+    hidden = getattr(settings, "hidden", [])  # Marian's own files have no name for what fills up
+    pad = next((piece for piece in ("<pad>", *hidden) if piece in pieces), "<pad>")
+    about |= {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": pad}
+    write_json(directory / "tokenizer_config.json", about)
 
 
 def take_waves(weights: dict[str, Tensor]) -> dict[str, Any]:

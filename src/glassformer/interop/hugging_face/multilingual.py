@@ -3,6 +3,7 @@
 One SentencePiece model for all; a piece says which language a text is in.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from glassformer.interop.files import inside, read_bytes, read_json, read_number
 from glassformer.interop.pieces import models_of
 from glassformer.model import ModelConfig
 
-MODEL = "sentencepiece.bpe.model"
+MODEL, MASK = "sentencepiece.bpe.model", "<mask>"
 FIRST = ("<s>", "<pad>", "</s>", "<unk>")
 """fairseq's first tokens; SentencePiece's own first three are left out, so that its others move up by one."""
 MBART_LANGUAGES = [
@@ -24,13 +25,16 @@ MBART_LANGUAGES = [
 """In the order of their numbers: the first mBART has no file that says it."""
 
 
-def multilingual_tokenizer(directory: Path, config: ModelConfig) -> ForeignTokenizer | None:
-    """From sentencepiece.bpe.model, with vocab.json where there is one; None where there is none."""
-    if not (directory / MODEL).exists():
+def multilingual_tokenizer(directory: Path, config: ModelConfig, unsaid: Sequence[str] = ()) -> ForeignTokenizer | None:
+    """From sentencepiece.bpe.model, with vocab.json where there is one; None where there is none.
+
+    `unsaid`: the pieces of languages, where no file says them.
+    """
+    about = _about(directory)
+    codes = _codes(about) or list(unsaid)
+    if not (directory / MODEL).exists() or not codes:
         return None
     model = read_bytes(inside(directory, MODEL))
-    about = _about(directory)
-    codes = _codes(about) or MBART_LANGUAGES
     if (directory / "vocab.json").exists():
         numbers = read_numbers(directory, "vocab.json")
         end = len(numbers)
@@ -38,41 +42,52 @@ def multilingual_tokenizer(directory: Path, config: ModelConfig) -> ForeignToken
         pieces = [*FIRST, *SentencePieces(model).pieces()[3:]]
         numbers = {piece: number for number, piece in reversed(list(enumerate(pieces)))}
         end = len(pieces)
+        if end + len(codes) < config.vocab_size:
+            numbers[MASK] = end + len(codes)
     numbers |= {code: number for number, code in enumerate(codes, end) if code not in numbers}
+    vocabulary = by_number(numbers, config.vocab_size)
     first_mbart = about.get("tokenizer_class") in ("MBartTokenizer", "MBartTokenizerFast") or not _codes(about)
+    behind = first_mbart or about.get("legacy_behaviour") is True  # where a source says its language
+    begun = vocabulary[config.bos_id] if first_mbart else about.get("tgt_lang")  # the first mBART starts from it
     settings = ForeignSettings(
         cut="sentencepiece",
         joint=True,
-        before_source=[] if first_mbart else [SOURCE],
-        after_source=["</s>", SOURCE] if first_mbart else ["</s>"],
+        before_source=[] if behind else [SOURCE],
+        after_source=["</s>", SOURCE] if behind else ["</s>"],
         before_target=[] if first_mbart else [TARGET],
         after_target=["</s>"],
         languages={code.strip("_"): code for code in codes},
         source_language=_known(about.get("src_lang"), codes),
-        target_language=_known(about.get("tgt_lang"), codes),
-        hidden=["<s>", "<pad>", "<mask>"],
+        target_language=_known(begun, codes),
+        hidden=["<s>", "<pad>", MASK],
     )
-    return ForeignTokenizer.joint(settings, by_number(numbers, config.vocab_size), model)
+    return ForeignTokenizer.joint(settings, vocabulary, model)
 
 
 def write_multilingual_tokenizer(tokenizer: AnyTokenizer, directory: Path, name: str) -> None:
-    """The same files again."""
+    """The same files again; `name`: what their class is called, of M2M100 or mBART-50 or one much like it."""
     if not isinstance(tokenizer, ForeignTokenizer) or not tokenizer.settings.languages:
         return
     settings = tokenizer.settings
+    codes = list(settings.languages.values())
+    numbered = dict(enumerate(tokenizer.pieces(range(tokenizer.vocab_size("source")), "source")))
+    about: dict[str, Any] = {"src_lang": settings.source_language, "tgt_lang": settings.target_language}
+    if name == "M2M100Tokenizer" and codes[0].startswith("__"):
+        end = min(number for number, piece in numbered.items() if piece in codes)
+        write_json(directory / "vocab.json", {numbered[number]: number for number in range(end)})
+        about["language_codes"] = "m2m100" if len(codes) > 8 else "wmt21"  # lists that their program knows
+    elif name == "M2M100Tokenizer":
+        name, about["legacy_behaviour"] = "NllbTokenizer", SOURCE in settings.after_source
+        special = {*FIRST, *codes, MASK}  # else theirs puts <mask> before the languages, which then move up by one
+        about["added_tokens_decoder"] = {
+            str(number): {"content": piece, "special": True, "normalized": False, "lstrip": piece == MASK}
+            for number, piece in numbered.items()
+            if piece in special
+        }
+    elif SOURCE in settings.after_source:
+        name = "MBartTokenizer"
     (directory / MODEL).write_bytes(models_of(tokenizer)["source"])
-    if name == "M2M100Tokenizer" and any(code.startswith("__") for code in settings.languages.values()):
-        codes = set(settings.languages.values())
-        pieces = [
-            piece
-            for piece in tokenizer.pieces(range(tokenizer.vocab_size("source")), "source")
-            if piece not in codes and not piece.startswith("<no. ")
-        ]
-        write_json(directory / "vocab.json", {piece: number for number, piece in enumerate(pieces)})
-    else:
-        name = "NllbTokenizer" if name == "M2M100Tokenizer" else name
-    about: dict[str, Any] = {"tokenizer_class": name, "additional_special_tokens": list(settings.languages.values())}
-    about |= {"src_lang": settings.source_language, "tgt_lang": settings.target_language}
+    about |= {"tokenizer_class": name, "additional_special_tokens": codes}
     write_json(directory / "tokenizer_config.json", {key: value for key, value in about.items() if value})
 
 
@@ -90,7 +105,7 @@ def _codes(about: dict[str, Any]) -> list[str]:
     """The pieces of languages, in the order of their numbers."""
     more = about.get("additional_special_tokens") or about.get("extra_special_tokens") or []
     words = [word.get("content") if isinstance(word, dict) else word for word in more] if isinstance(more, list) else []
-    return [word for word in words if isinstance(word, str) and word != "<mask>"]
+    return [word for word in words if isinstance(word, str) and word != MASK]
 
 
 def _known(code: Any, codes: list[str]) -> str | None:

@@ -8,11 +8,13 @@ from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
 from glassformer.data.cutting import SentencePieces
+from glassformer.data.foreign import by_number
 from glassformer.interop.files import inside, read_bytes, write_json
 from glassformer.interop.hugging_face.bart_like import said
+from glassformer.interop.hugging_face.marian import marian_tokenizer, write_marian_tokenizer
 from glassformer.interop.names import Names
 from glassformer.interop.options import Options
-from glassformer.interop.pieces import spm_models
+from glassformer.interop.pieces import models_of
 from glassformer.model import ModelConfig, Transformer
 
 FEED_FORWARDS = {
@@ -150,14 +152,15 @@ class T5Family:
         }
 
     def read_tokenizer(self, directory: Path, options: Options, config: ModelConfig) -> ForeignTokenizer | None:
-        """spiece.model, and behind its pieces the sentinels, counted from the end."""
+        """spiece.model, and behind its pieces the sentinels, counted from the end; mT5 has its own within."""
         if not (directory / "spiece.model").exists():
-            return None
+            return marian_tokenizer(directory, config)
         model = read_bytes(inside(directory, "spiece.model"))
         pieces = SentencePieces(model).pieces()
-        sentinels = [] if any(piece.startswith("<extra_id_") for piece in pieces) else SENTINELS
-        vocabulary = [*pieces, *sentinels][: config.vocab_size]
-        vocabulary += [f"<no. {number}>" for number in range(len(vocabulary), config.vocab_size)]
+        sentinels = [] if any("<extra_id_" in piece for piece in pieces) else SENTINELS
+        known = [*pieces, *sentinels][: config.vocab_size]
+        numbers = {piece: number for number, piece in reversed(list(enumerate(known)))}
+        vocabulary = by_number(numbers, config.vocab_size)
         settings = ForeignSettings(
             cut="sentencepiece",
             joint=True,
@@ -169,10 +172,18 @@ class T5Family:
         return ForeignTokenizer.joint(settings, vocabulary, model)
 
     def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:
-        models = spm_models(tokenizer)
-        if models is not None and models["source"] == models["target"]:
-            (directory / "spiece.model").write_bytes(models["source"])
-            write_json(directory / "tokenizer_config.json", {"tokenizer_class": "T5Tokenizer"})
+        """T5's own as it came; theirs knows T5's numbers and likelihoods of pieces only, so others go as Marian's."""
+        if isinstance(tokenizer, ForeignTokenizer) and _has_sentinels(tokenizer):
+            (directory / "spiece.model").write_bytes(models_of(tokenizer)["source"])
+            extra = len(tokenizer.settings.tags)
+            write_json(directory / "tokenizer_config.json", {"tokenizer_class": "T5Tokenizer", "extra_ids": extra})
+        else:
+            write_marian_tokenizer(tokenizer, directory)
+
+
+def _has_sentinels(tokenizer: ForeignTokenizer) -> bool:
+    pieces = tokenizer.pieces(range(tokenizer.vocab_size("source")), "source")
+    return tokenizer.settings.cut == "sentencepiece" and any("<extra_id_" in piece for piece in pieces)
 
 
 T5 = T5Family()

@@ -1,0 +1,86 @@
+"""Opening a model of 50 million parameters: seconds and memory, ours beside `transformers`, in turn.
+
+Each opening happens in a process of its own. Memory is what the process grew by while it opened the model and read one
+sentence (so that every weight was touched), against the size of the weights; bounds: 1.5 times it, and no more seconds
+than `transformers` needs.
+
+    python benchmarks/loading.py
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+ROUNDS = 5
+SENTENCE = [5, 6, 7, 8, 2]
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        size = _write(Path(folder))
+        found: dict[str, list[tuple[float, float]]] = {}
+        for _ in range(ROUNDS):
+            for who in ("transformers", "glassformer, their files", "glassformer, ours"):
+                done = subprocess.run(
+                    [sys.executable, __file__, who, folder], check=True, capture_output=True, text=True
+                )
+                found.setdefault(who, []).append(tuple(json.loads(done.stdout.splitlines()[-1])))
+    print(f"A model of {size / 1e6:.0f} MB, opened {ROUNDS} times by each in turn; the best of each:")
+    fastest = min(seconds for seconds, _ in found["transformers"])
+    for who, runs in found.items():
+        seconds, memory = min(run[0] for run in runs), min(run[1] for run in runs)
+        print(f"  {who:26s} {seconds:5.2f} s ({seconds / fastest:4.2f} of theirs)   {memory / size:4.2f} x its size")
+
+
+def _write(folder: Path) -> int:
+    from glassformer.interop.hugging_face import write_hugging_face
+    from glassformer.model import Transformer, preset, save_model
+
+    config = preset("paper-base", vocab_size=16000, positions="sinusoidal-halves", activation="silu")
+    model = Transformer(config)
+    (folder / "theirs").mkdir()
+    write_hugging_face(model, None, folder / "theirs")
+    save_model(model, folder / "ours")
+    return model.n_parameters * 4
+
+
+def _open(who: str, folder: Path) -> tuple[float, float]:
+    import gc
+    import time
+
+    import torch
+
+    if who == "transformers":
+        from transformers import MarianMTModel as Theirs
+    else:
+        from glassformer.interop.door import open_foreign
+        from glassformer.model import load_model
+    source = torch.tensor([SENTENCE])
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak so far is that of the imports
+    before = _memory("VmRSS")
+    start = time.perf_counter()
+    if who == "transformers":
+        theirs = Theirs.from_pretrained(folder / "theirs").eval()
+    else:
+        ours = load_model(folder / "ours") if who.endswith("ours") else open_foreign(folder / "theirs").model
+    seconds = time.perf_counter() - start
+    with torch.no_grad():
+        theirs(input_ids=source, decoder_input_ids=source) if who == "transformers" else ours(source, source)
+    return seconds, _memory("VmHWM") - before
+
+
+def _memory(kind: str) -> float:
+    [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(f"{kind}:")]
+    return float(line.split()[1]) * 1024
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        print(json.dumps(_open(sys.argv[1], Path(sys.argv[2]))))
+    else:
+        main()

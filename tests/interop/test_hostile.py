@@ -1,0 +1,566 @@
+"""Files of strangers, damaged by chance or made with intent: each gives a model or one sentence of ours, soon and for
+little memory, and nothing in them runs."""
+
+import functools
+import io
+import json
+import os
+import pickle
+import random
+import re
+import resource
+import signal
+import struct
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentencepiece
+import torch
+from safetensors.torch import load_file, save_file
+
+import glassformer
+from glassformer.errors import DirectoryError, GlassformerError
+from glassformer.interop.door import open_foreign
+from glassformer.interop.fairseq import NAMES, open_fairseq
+from glassformer.interop.hugging_face import write_hugging_face
+from glassformer.interop.tutorial import NAMES as TUTORIAL
+from glassformer.interop.tutorial import open_tutorial
+from glassformer.model import ModelConfig, load_model, save_model
+from glassformer.sealed import MANIFEST, building
+from tests.interop.mutations import MUTATIONS
+from tests.interop.test_marian_file import mutated
+from tests.models import build
+from tests.plainly import run_plainly
+
+SECONDS, BASE = 2, 200 * 2**20
+TOKENS = 64
+SIZES = {"d_model": 8, "n_heads": 2, "d_ff": 9, "encoder_layers": 1, "decoder_layers": 1}
+FAIRSEQ_IDS = {"pad_id": 1, "bos_id": 2, "eos_id": 2}
+T5 = {"norm_eps": 1e-6, "linear_bias": False, "scale_embeddings": False, "scale_scores": False, "scale_output": True}
+FAMILIES: dict[str, dict[str, Any]] = {
+    "marian": {"positions": "sinusoidal-halves", "pad_id": 63, "bos_id": 63, "eos_id": 2, "output_bias": True},
+    "bart": {"positions": "learned", "max_positions": 16, "position_offset": 2, "embedding_norm": True, **FAIRSEQ_IDS},
+    "m2m_100": {"positions": "sinusoidal-fairseq", "position_offset": 2, "norm_first": True, **FAIRSEQ_IDS},
+    "t5": {"positions": "relative", "norm": "rms", "norm_first": True, "pad_id": 0, "bos_id": 0, "eos_id": 1, **T5},
+}
+FAMILIES["mbart"] = FAMILIES["bart"] | {"norm_first": True}
+FIRST = ["<s>", "<pad>", "</s>", "<unk>"]
+CODES = ["en_XX", "de_DE", "fr_XX"]
+
+
+@functools.cache
+def spm() -> bytes:
+    """A small SentencePiece model."""
+    line = "the cat sat on a mat and it was a red mat so they sang of red cats in the sun "
+    lines = [line[i:] + line[:i] for i in range(len(line))]
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines), model_writer=model, vocab_size=40, hard_vocab_limit=False, minloglevel=2
+    )
+    return model.getvalue()
+
+
+def tokenizer_files(kind: str) -> dict[str, Any]:
+    """What stands beside a model of this family: bytes, or values for JSON."""
+    opened = sentencepiece.SentencePieceProcessor(model_proto=spm())
+    pieces = [opened.id_to_piece(i) for i in range(opened.vocab_size())]
+    numbers = {piece: number for number, piece in enumerate(pieces)}
+    about = {"tokenizer_class": "MBart50Tokenizer", "src_lang": "en_XX", "tgt_lang": "de_DE"}
+    tokens = {"additional_special_tokens": [CODES[0], {"content": CODES[1], "lstrip": False}, CODES[2]]}
+    many = {"sentencepiece.bpe.model": spm(), "tokenizer_config.json": about, "special_tokens_map.json": tokens}
+    letters = [*FIRST, *"abcdefgh", "ab", "cd", "abcd", "<mask>"]
+    return {
+        "marian": {
+            **dict.fromkeys(("source.spm", "target.spm"), spm()),
+            **dict.fromkeys(("vocab.json", "target_vocab.json"), numbers | {"<pad>": TOKENS - 1}),
+            "tokenizer_config.json": {"separate_vocabs": True},
+        },
+        "bart": {
+            "vocab.json": {piece: number for number, piece in enumerate(letters)},
+            "merges.txt": b"#version: 0.2\na b\nc d\nab cd\n",
+        },
+        "mbart": many,
+        "m2m_100": many | {"vocab.json": {piece: number for number, piece in enumerate([*FIRST, *pieces[3:]])}},
+        "t5": {"spiece.model": spm()},
+    }[kind]
+
+
+def write(path: Path, content: Any) -> None:
+    """A new file: one that is mapped into memory must not be written over."""
+    path.unlink(missing_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+
+
+def hugging_face(directory: Path, kind: str = "marian") -> Path:
+    """A small model of this family with its tokenizer; M2M100's weights in two parts."""
+    directory.mkdir(parents=True)
+    model = build(ModelConfig(vocab_size=TOKENS, **SIZES, **FAMILIES[kind]), dtype=torch.float32)
+    write_hugging_face(model, None, directory, longest=16)
+    for name, content in tokenizer_files(kind).items():
+        write(directory / name, content)
+    if kind == "m2m_100":
+        in_parts(directory)
+    return directory
+
+
+def in_parts(directory: Path) -> None:
+    tensors = load_file(directory / "model.safetensors")
+    where = {name: f"model-{i % 2 + 1}-of-2.safetensors" for i, name in enumerate(sorted(tensors))}
+    for part in set(where.values()):
+        save_file({name: tensors[name].clone() for name in tensors if where[name] == part}, directory / part)
+    (directory / "model.safetensors").unlink()
+    write(directory / "model.safetensors.index.json", {"metadata": {"total_size": 1}, "weight_map": where})
+
+
+def fairseq_run(directory: Path) -> dict[str, Any]:
+    """A small run of fairseq's, all but its checkpoint, which is handed back as it is read."""
+    directory.mkdir(parents=True)
+    options = {"positions": "sinusoidal-fairseq", "position_offset": 2, "share_embeddings": False, **FAIRSEQ_IDS}
+    config = ModelConfig(vocab_size=12, source_vocab_size=10, **SIZES, **options)
+    model = build(config, dtype=torch.float32)
+    weights = {NAMES.theirs(name): weight.detach() for name, weight in model.named_parameters()}
+    both = {"embed_dim": 8, "ffn_embed_dim": 9, "attention_heads": 2, "normalize_before": False, "learned_pos": False}
+    args = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in both.items()}
+    args |= {"encoder_layers": 1, "decoder_layers": 1, "source_lang": "xx", "target_lang": "yy", "dropout": 0.1}
+    args |= {"activation_fn": "relu", "layernorm_embedding": False, "no_scale_embedding": False}
+    write(
+        directory / "dict.xx.txt", "".join(f"{piece} 9\n" for piece in ("a@@", "b@@", "é@@", "a", "b", "ab")).encode()
+    )
+    write(directory / "dict.yy.txt", "".join(f"{piece} 9\n" for piece in "cdefghij").encode())
+    write(directory / "bpecodes", "#version: 0.2\na b</w>\na b\né b\n".encode())
+    return {"args": None, "cfg": {"model": args, "task": {"source_lang": "xx"}}, "model": weights}
+
+
+def tutorial_weights() -> dict[str, Any]:
+    options = {"positions": "learned", "max_positions": 9, "share_embeddings": False, "tie_output": False}
+    config = ModelConfig(vocab_size=11, source_vocab_size=10, **SIZES, **options, output_bias=True)
+    return {TUTORIAL.theirs(name): w.detach() for name, w in build(config, dtype=torch.float32).named_parameters()}
+
+
+WRONG: list[Any] = [None, True, False, -1, 0, 1, 3, 2**31, 2**63, 10**9, 10**18, 10**400, 1.5, 1e308, 1e-320]
+WRONG += [float("nan"), float("inf"), "", "x", "12", "\ud800", "\0", "../x", "/etc/passwd", "x" * 5000, "é\n"]
+WRONG += [[], [1], [-1], [None], [[1]], [[[[]]]], {}, {"content": 5}, {"a": {"b": [None]}}, [0] * 500]
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to every value inside."""
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if type(value) is list else ():
+        yield (*path, key)
+        yield from places(inner, (*path, key))
+
+
+def at(value: Any, path: tuple[Any, ...]) -> Any:
+    return functools.reduce(lambda inner, key: inner[key], path, value)
+
+
+def swapped(value: Any, chance: random.Random) -> Any:
+    """The same with one value lost, under another name, in another's place, or replaced by a wrong one."""
+    value = json.loads(json.dumps(value))
+    ways = list(places(value))
+    if not ways:
+        return chance.choice(WRONG)
+    *way, key = chance.choice(ways)
+    inside = at(value, tuple(way))
+    match chance.randrange(10):
+        case 0:
+            del inside[key]
+        case 1 if isinstance(inside, dict):
+            inside[chance.choice(["x", "\ud800", "n" * 3000, "", "a\nb"])] = inside.pop(key)
+        case 2:
+            inside[key] = json.loads(json.dumps(at(value, chance.choice(ways))))
+        case _:
+            inside[key] = chance.choice(WRONG)
+    return value
+
+
+def damaged(name: str, content: bytes, chance: random.Random) -> bytes:
+    """A file with something wrong in it: in its bytes, or in what they mean."""
+    if name.endswith(".json") and chance.random() < 0.7:
+        found = json.loads(content)
+        for _ in range(chance.choice([1, 1, 2])):
+            found = swapped(found, chance)
+        return json.dumps(found).encode()
+    if name.endswith(".safetensors") and chance.random() < 0.6:
+        size = struct.unpack("<Q", content[:8])[0]
+        header = json.dumps(swapped(json.loads(content[8 : 8 + size]), chance)).encode()
+        return struct.pack("<Q", len(header)) + header + content[8 + size :]
+    if chance.random() < 0.2:
+        return content[: chance.randrange(len(content))]
+    return mutated(content, chance)
+
+
+def said(call: Any, *arguments: Any, longest: int = 2500) -> str | None:
+    """What a reader complains of; None if it opens. Anything that is not ours, slow, or no sentence fails."""
+    start, complaint = time.process_time(), None
+    try:
+        call(*arguments)
+    except GlassformerError as error:
+        complaint = str(error)
+    assert time.process_time() - start < SECONDS
+    if complaint is not None:
+        assert len(complaint) < longest, complaint[:3000]
+        assert "\n" not in complaint, complaint
+        assert complaint.endswith((".", "?")), complaint
+    return complaint
+
+
+def peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_a_damaged_directory_gives_a_model_or_a_sentence(kind, tmp_path):
+    here = hugging_face(tmp_path / "model", kind)
+    files = {path.name: path.read_bytes() for path in sorted(here.iterdir())}
+    chance, refused, before = random.Random(kind), 0, peak()
+    assert said(open_foreign, here) is None
+    for _ in range(MUTATIONS):
+        name = chance.choice(list(files))
+        write(here / name, damaged(name, files[name], chance))
+        complaint = said(open_foreign, here)
+        assert complaint is None or str(here) in complaint, complaint
+        refused += complaint is not None
+        write(here / name, files[name])
+    assert refused > 0.4 * MUTATIONS  # the others changed a weight, or nothing that matters
+    assert peak() - before < BASE
+
+
+def test_a_damaged_run_of_fairseq_gives_a_model_or_a_sentence(tmp_path):
+    """Its dictionaries, its codes, its options, its tensors; how a checkpoint itself is read has a test of its own."""
+    here = tmp_path / "run"
+    saved = fairseq_run(here)
+    files = {path.name: path.read_bytes() for path in sorted(here.iterdir())}
+    chance, refused, before = random.Random(1), 0, peak()
+    assert said(open_fairseq, saved, here / "checkpoint_best.pt") is None
+    for _ in range(MUTATIONS):
+        wrong, name = dict(saved), None
+        match chance.randrange(4):
+            case 0:
+                wrong["cfg"] = swapped(saved["cfg"], chance)
+            case 1:
+                wrong["model"] = other_tensors(saved["model"], chance)
+            case _:
+                name = chance.choice(list(files))
+                write(here / name, damaged(name, files[name], chance))
+        complaint = said(open_fairseq, wrong, here / "checkpoint_best.pt")
+        assert complaint is None or str(here) in complaint, complaint
+        refused += complaint is not None
+        if name:
+            write(here / name, files[name])
+    assert refused > 0.4 * MUTATIONS
+    assert peak() - before < BASE
+
+
+def other_tensors(tensors: dict[str, Any], chance: random.Random) -> dict[Any, Any]:
+    """The same with one tensor lost, of another shape or kind, or under another name."""
+    found: dict[Any, Any] = dict(tensors)
+    name, other = chance.choice(list(found)), chance.choice(list(found))
+    wrong = [torch.zeros(()), torch.zeros(0), torch.zeros(3, 0), torch.zeros(1, 1, 1), found[name].double()]
+    wrong += [found[name].half(), found[name].long(), found[name].bool(), found[name].cfloat(), found[name][:1]]
+    wrong += [torch.zeros(1).expand(10**9), found[name].to(torch.float8_e5m2), found[other], None, "x", [1], {}]
+    names = ["x", "\n", 5, None, "n" * 3000, other, name.replace("0", "999999"), name.replace("0", "1" * 5000)]
+    match chance.randrange(6):
+        case 0:
+            del found[name]
+        case 1:
+            found[chance.choice(names)] = found.pop(name)
+        case _:
+            found[name] = chance.choice(wrong)
+    return found
+
+
+def test_a_damaged_state_dict_of_the_tutorial_gives_a_model_or_a_sentence(tmp_path):
+    weights, path = tutorial_weights(), tmp_path / "tut6-model.pt"
+    chance, refused, before = random.Random(2), 0, peak()
+    assert said(open_tutorial, weights, path, 2) is None
+    for _ in range(MUTATIONS):
+        heads = chance.choice([2, 2, 2, 2, None, 3, -1, 10**9])
+        complaint = said(open_tutorial, other_tensors(weights, chance), path, heads)
+        assert complaint is None or str(path) in complaint, complaint
+        refused += complaint is not None
+    assert refused > 0.4 * MUTATIONS
+    assert peak() - before < BASE
+
+
+def test_a_damaged_model_of_ours_with_the_right_seal_gives_a_model_or_a_sentence(tmp_path):
+    here = tmp_path / "ours"
+    save_model(build(ModelConfig(vocab_size=TOKENS, **SIZES), dtype=torch.float32), here)
+    files = {path.name: path.read_bytes() for path in sorted(here.iterdir()) if path.name != MANIFEST}
+    chance, refused, before = random.Random(3), 0, peak()
+    for number in range(MUTATIONS // 4):
+        name = chance.choice(list(files))
+        sealed(tmp_path / str(number), files | {name: damaged(name, files[name], chance)})
+        refused += said(load_model, tmp_path / str(number), longest=20_000) is not None
+    assert refused > 0.4 * (MUTATIONS // 4)
+    assert peak() - before < BASE
+
+
+def sealed(directory: Path, files: dict[str, bytes]) -> None:
+    with building(directory) as aside:
+        for name, content in files.items():
+            (aside / name).write_bytes(content)
+
+
+def edited(directory: Path, name: str = "config.json", **changes: Any) -> Path:
+    write(directory / name, json.loads((directory / name).read_bytes()) | changes)
+    return directory
+
+
+def settings_that_lie(here: Path) -> Iterator[tuple[Path, str]]:
+    """Of config.json and what stands beside it: a path, and what must be said of it."""
+
+    def new(name: str, kind: str = "marian") -> Path:
+        return hugging_face(here / name, kind)
+
+    for name in ("auto_map", "trust_remote_code", "_attn_implementation_internal"):
+        yield edited(new(name), **{name: {"AutoModel": "evil.Model"}}), f"code of its own to be run .{name}."
+    yield edited(new("type"), model_type="evil"), "is of a 'evil'"
+    yield edited(new("layers"), encoder_layers=10**9), "1,000,000,001 layers take|encoder_layers = 1000000000"
+    yield edited(new("layers more", "t5"), num_layers=10**6), "1,000,001 layers take 8,000,008 tensors or more"
+    yield edited(new("width"), d_model=10**18), "d_model = 10{18}, which no model has"
+    yield edited(new("words", "t5"), vocab_size=2 * 10**9), "vocab_size = 2000000000 is more than any model has"
+    yield edited(new("heads"), encoder_attention_heads=2**23, decoder_attention_heads=2**23), "cannot be split"
+    yield edited(new("kv", "t5"), d_kv=2**23), r"n_heads \* d_head = 16777216|does not fit its config"
+    yield (
+        edited(new("text", "bart"), max_position_embeddings="9"),
+        "max_position_embeddings = '9', which is not a whole",
+    )
+    yield (
+        edited(new("pad", "m2m_100"), "generation_config.json", pad_token_id=[[]]),
+        "pad_token_id = .*is not a whole",
+    )
+    yield edited(new("nan"), d_model=float("nan")), "NaN is not a number that JSON knows"
+    config = edited(new("infinite", "t5"), layer_norm_epsilon=1) / "config.json"
+    write(config, config.read_bytes().replace(b'epsilon": 1,', b'epsilon": 1e999,'))
+    yield here / "infinite", "layer_norm_epsilon = inf, which no model has"
+    deep = b'{"a":' * 100_000
+    for name in ("config.json", "vocab.json", "tokenizer_config.json", "generation_config.json"):
+        write(new(f"deep {name}") / name, deep)
+        yield here / f"deep {name}", f"{name} is not readable JSON: it is nested too deeply"
+        write(new(f"twice {name}") / name, b'{"d_model": 8, "d_model": 9}')
+        yield here / f"twice {name}", f"{name} is not readable JSON: 'd_model' is given twice"
+        os.truncate(new(f"sparse {name}") / name, 2**30)
+        yield here / f"sparse {name}", f"{name} has 1,073,741,824 bytes; such a file may have"
+    yield edited(new("beyond"), "vocab.json", extra=TOKENS), "'extra' has the number 64, outside of the model's 64"
+    yield edited(new("negative"), "vocab.json", extra=-1), "does not give each piece a number: 'extra' has -1"
+    yield (
+        edited(new("half"), "vocab.json", **{"\ud800": 9}),
+        "vocab.json is not .*half of a surrogate pair",
+    )
+    yield edited(new("long"), "vocab.json", **{"x" * 10**6: 9}), "a piece of 1,000,000 letters"
+    write(new("lines", "bart") / "merges.txt", b"a b c\n" * 10**5)
+    yield here / "lines", "list of merges has a line that is not two pieces"
+
+
+def files_that_are_none(here: Path) -> Iterator[tuple[Path, str]]:
+    """Links, pipes, devices, names, parts: each in place of a file, or of the whole."""
+    secret = here / "secret.json"
+    for name in ("config.json", "model.safetensors", "vocab.json", "source.spm"):
+        directory = hugging_face(here / f"link {name}")
+        os.rename(directory / name, secret)
+        (directory / name).symlink_to("../secret.json")
+        yield directory, f"{name} is a link to .*secret.json, outside of its directory: copy"
+        (hugging_face(here / f"device {name}") / name).unlink()
+        (here / f"device {name}" / name).symlink_to("/dev/zero")
+        yield here / f"device {name}", f"{name} is a link to /dev/zero, outside"
+        (hugging_face(here / f"pipe {name}") / name).unlink()
+        os.mkfifo(here / f"pipe {name}" / name)
+        yield here / f"pipe {name}", f"{name} is not a file"
+        (hugging_face(here / f"folder {name}") / name).unlink()
+        (here / f"folder {name}" / name).mkdir()
+        yield here / f"folder {name}", f"{name} is not a file"
+    index = "model.safetensors.index.json"
+    names = ["../x.safetensors", "/etc/passwd", "a/b", "..", "", "a\0b", "x" * 300, "\u20ac" * 100, "a\nb"]
+    for number, name in enumerate(names):
+        directory = edited(hugging_face(here / f"part {number}", "m2m_100"), index, weight_map={"x": name})
+        yield directory, "names '.*', which is not the name of a file in it"
+    yield (
+        edited(hugging_face(here / "part half", "m2m_100"), index, weight_map={"x": "\ud800"}),
+        "half of a surrogate pair",
+    )
+    yield edited(hugging_face(here / "no part", "m2m_100"), index, weight_map={"x": "y"}), "y cannot be read: No such"
+    yield edited(hugging_face(here / "no map", "m2m_100"), index, weight_map=[]), "in which file each tensor is"
+    double = hugging_face(here / "double", "m2m_100")
+    write(double / "model-2-of-2.safetensors", (double / "model-1-of-2.safetensors").read_bytes())
+    yield double, "holds tensors that another part holds too"
+    os.mkfifo(here / "pipe")
+    yield here / "pipe", "is neither a file nor a directory"
+    (here / "loop").symlink_to("loop")
+    yield here / "loop", "is not a path of a model: Too many levels of symbolic links"
+    (hugging_face(here / "inner loop") / "vocab.json").unlink()
+    (here / "inner loop" / "vocab.json").symlink_to("vocab.json")
+    yield here / "inner loop", ""  # as if it were not there: the model takes ids
+    yield Path("/dev/zero"), "is neither a file nor a directory"
+    yield here / ("x" * 300), "is not a path of a model: File name too long"
+    yield here / "\ud800", "There is no|is not a path of a model: .*surrogates not allowed"
+    yield here / "a\0b", "is not a path of a model: embedded null byte"
+
+
+def weights_that_lie(here: Path) -> Iterator[tuple[Path, str]]:
+    """Pickles, bombs, and lists of tensors that promise more than there is."""
+    only = hugging_face(here / "bin")
+    os.rename(only / "model.safetensors", only / "pytorch_model.bin")
+    yield only, "pytorch_model.bin is not read, save it anew"
+    shape = {"dtype": "F32", "shape": [10**9, 10**9], "data_offsets": [0, 4 * 10**18]}
+    kinds = {"dtype": "F4", "shape": [2], "data_offsets": [0, 1]}
+    for name, entry in {"shape": shape, "kind": kinds, "overflow": shape | {"shape": [2**63, 4]}}.items():
+        header = json.dumps({"x": entry}).encode()
+        write(hugging_face(here / name) / "model.safetensors", struct.pack("<Q", len(header)) + header + b"\0")
+        yield here / name, "is not a readable safetensors file|does not have: x"
+    sparse = hugging_face(here / "header") / "model.safetensors"
+    write(sparse, struct.pack("<Q", 90 * 2**20))
+    os.truncate(sparse, 2**30)
+    yield here / "header", "begins with a list of 94,371,840 bytes; it may have"
+    many = {f"x{i}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for i in range(20_000)}
+    header = json.dumps(many).encode()
+    write(hugging_face(here / "many") / "model.safetensors", struct.pack("<Q", len(header)) + header)
+    yield here / "many", "does not have: x0, x1, .* and 19980 more"
+    with (
+        zipfile.ZipFile(here / "bomb.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file,
+        file.open("Wemb.npy", "w", force_zip64=True) as entry,
+    ):
+        for _ in range(300):
+            entry.write(bytes(2**20))
+    yield here / "bomb.npz", "bomb.npz"
+
+
+def ours_that_lie(here: Path) -> Iterator[tuple[Path, str]]:
+    """Models of our own form, sealed by a stranger."""
+    config = ModelConfig(vocab_size=TOKENS, **SIZES)
+    save_model(build(config, dtype=torch.float32), here / "good")
+    weights, good = (here / "good" / "model.safetensors").read_bytes(), json.loads(config.as_json())
+    lies: dict[str, tuple[dict[str, Any], str]] = {
+        "layers": ({"encoder_layers": 10**9}, "encoder_layers = 1000000000 is more than any model has"),
+        "many layers": ({"decoder_layers": 10**6}, "1,000,001 layers take 8,000,008 tensors or more"),
+        "words": ({"vocab_size": 10**18, "source_vocab_size": 10**18}, "vocab_size = 10{18} is more"),
+        "width": ({"d_model": 10**400}, "d_model = 10+[.]{3}0+ is more"),
+        "heads": ({"n_heads": 2**20, "d_head": 2**20}, r"n_heads \* d_head = 1099511627776 is more"),
+        "offset": ({"position_offset": 10**7}, "position_offset = 10,000,000 is more than any of its tensors"),
+    }
+    for name, (lie, complaint) in lies.items():
+        sealed(here / name, {"config.json": json.dumps(good | lie).encode(), "model.safetensors": weights})
+        yield here / name, complaint
+
+
+class Runs:
+    """Whoever obeys a pickle of this runs a command."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, (self.command,)
+
+
+CHILD = """
+import sys
+from tests.interop.test_hostile import open_under_watch
+open_under_watch(sys.argv[1])
+"""
+FORBIDDEN = ("exec", "compile", "import", "subprocess.", "socket.", "os.", "shutil.", "ctypes.", "pickle.", "marshal.")
+READING = ("os.listdir", "os.scandir")
+
+
+def open_under_watch(about: str) -> None:
+    """In a process of its own: open each of these paths, and write down what was said and what Python audited."""
+    asked = json.loads(Path(about).read_bytes())
+    for path in asked["first"]:  # whatever a first call brings along
+        said(open_foreign, Path(path))
+    events: list[str] | None = None
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        if events is None or event in READING:
+            return
+        if event.startswith(FORBIDDEN):
+            events.append(f"{event} {arguments}"[:200])
+        elif event == "open" and (set(arguments[1] or "") & set("wax+") or arguments[2] & (os.O_WRONLY | os.O_RDWR)):
+            events.append(f"writing {arguments}"[:200])
+
+    sys.addaudithook(watch)
+    events = []
+    compile("1", "watched", "eval")
+    assert events, "nobody watches"
+    signal.alarm(200)
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + 2**30 + BASE, -1))  # 2**30: the sparse files are mapped
+    found = {}
+    for path in asked["paths"]:
+        before, events = peak(), []
+        complaint = said(load_model if "/ours/" in path else open_foreign, Path(path))
+        heard, events = events, None
+        found[path] = [complaint, heard, peak() - before]
+    Path(asked["answer"]).write_text(json.dumps(found))
+
+
+def test_what_is_made_with_intent_is_refused_in_a_sentence_and_nothing_runs(tmp_path):
+    here = tmp_path / "set"
+    here.mkdir()
+    wanted = dict([*settings_that_lie(here), *files_that_are_none(here), *weights_that_lie(here)])
+    wanted |= dict(ours_that_lie(here / "ours"))
+    mark = tmp_path / "mark"
+    (here / "attack.pt").write_bytes(pickle.dumps({"model": Runs(f"touch {mark}")}))
+    wanted[here / "attack.pt"] = "attack.pt is a pickle, .* say --allow-pickle"
+    (here / "blobs").mkdir()
+    cached = here / "snapshots" / ("1" * 40)
+    for number, file in enumerate(sorted(hugging_face(cached).iterdir())):
+        os.rename(file, here / "blobs" / str(number))
+        file.symlink_to(f"../../blobs/{number}")
+    first = [str(hugging_face(here / "good" / kind, kind)) for kind in FAMILIES]
+    asked = {"first": first, "paths": [str(path) for path in (*wanted, cached)], "answer": str(tmp_path / "answer")}
+    write(tmp_path / "asked", asked)
+    run_plainly(CHILD, str(tmp_path / "asked"))
+    found = json.loads((tmp_path / "answer").read_bytes())
+    assert found.pop(str(cached))[:2] == [None, []]
+    for path, pattern in wanted.items():
+        complaint, events, grown = found[str(path)]
+        assert events == [], (path.name, events)
+        assert grown < BASE, (path.name, grown)
+        assert complaint is not None or not pattern, path.name
+        assert complaint is None or re.search(pattern, complaint), (path.name, complaint)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("form", ["zip", "legacy", "pickle"])
+def test_a_pickle_that_wants_to_run_is_refused_even_where_pickles_are_allowed(form, tmp_path):
+    mark, path = tmp_path / "mark", tmp_path / "checkpoint_best.pt"
+    saved = {"args": None, "model": {"encoder.version": Runs(f"touch {mark}")}}
+    if form == "pickle":
+        path.write_bytes(pickle.dumps(saved))
+    else:
+        torch.save(saved, path, _use_new_zipfile_serialization=form == "zip")
+    with pytest.raises(DirectoryError, match=r"names (posix|os)\.system, which|is not a file that torch") as error:
+        open_foreign(tmp_path, allow_pickle=True)
+    assert re.fullmatch(r"[^\n]+\.", str(error.value))
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("name", ["dict.xx.txt", "dict.yy.txt", "bpecodes"])
+def test_files_of_a_run_that_are_none_are_refused(name, tmp_path):
+    here = tmp_path / "run"
+    torch.save(fairseq_run(here), here / "checkpoint_best.pt")
+    opened = functools.partial(open_foreign, allow_pickle=True)
+    assert said(opened, here) is None
+    os.rename(here / name, tmp_path / "elsewhere")
+    (here / name).symlink_to("../elsewhere")
+    assert f"{name} is a link to {tmp_path / 'elsewhere'}, outside of its directory" in str(said(opened, here))
+    (here / name).unlink()
+    write(here / name, b"")
+    os.truncate(here / name, 2**30)
+    assert f"{name} has 1,073,741,824 bytes" in str(said(opened, here))
+    (here / name).unlink()
+    os.mkfifo(here / name)
+    assert name == "bpecodes" or f"{name} is not a file" in str(said(opened, here))
+
+
+def test_load_refuses_them_too(tmp_path):
+    """It asks first whether a model is ours, and has to look into the files for that."""
+    some = dict([*settings_that_lie(tmp_path), *ours_that_lie(tmp_path / "ours")])
+    for path, pattern in some.items():
+        complaint = said(glassformer.load, path)
+        assert complaint is not None, path
+        assert re.search(pattern, complaint), complaint
