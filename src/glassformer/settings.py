@@ -5,7 +5,9 @@ Knows nothing of what the settings are for.
 
 import difflib
 import json
+import reprlib
 import tomllib
+from collections import Counter
 from collections.abc import Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -98,8 +100,8 @@ def read_table(path: Path) -> dict[str, Any]:
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) < len(pairs):  # json would silently keep the last
-        names = [name for name, _ in pairs]
-        raise ValueError(f"{next(n for n in names if names.count(n) > 1)!r} is given twice")
+        [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"{reprlib.repr(twice)} is given twice")
     return table
 
 
@@ -123,7 +125,7 @@ def _sentence(found: Any, settings: type[Settings]) -> str:
     if found["type"] == "value_error":  # our own checks, already a sentence
         return str(found["ctx"]["error"])
     wanted = found["msg"].replace("Input should be", "should be")
-    return f"{place} = {found['input']!r} {wanted}."
+    return f"{place} = {reprlib.repr(found['input'])} {wanted}."
 
 
 def _options(settings: type[Settings], sections: Sequence[int | str]) -> list[str]:

@@ -37,8 +37,11 @@ def find_model(path: str | os.PathLike[str]) -> Path:
 def is_ours(path: str | os.PathLike[str]) -> bool:
     """Whether a model of ours is meant; else it may be another program's, which also calls its settings config.json."""
     directory = Path(path)
-    if (directory / "config.json").exists():
-        return (directory / MANIFEST).exists()
+    try:
+        if (directory / "config.json").exists():
+            return (directory / MANIFEST).exists()
+    except OSError:  # no name of a file: the door will say so
+        return False
     return str(path) in BUILT_IN or any(numbered(directory, kind) for kind in ("best", "step"))
 
 

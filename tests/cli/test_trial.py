@@ -40,7 +40,7 @@ def test_bench_measures_everybody_who_can(small):
     assert "glassformer plain" in names
     assert all(one["tokens_per_second"] > 0 and one["median"] <= one["slow"] for one in table["figures"])
     assert all(one["memory"] > 2**20 for one in table["figures"])
-    assert any("hugging face has no such model" in line for line in table["absent"])
+    assert "hugging face" in names  # Marian's family holds it, with a table for its sine waves
 
 
 def test_text_without_a_usable_line_is_refused(small, tmp_path):

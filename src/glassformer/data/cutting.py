@@ -100,7 +100,7 @@ class SubwordNMT:
         lines = [line for line in _lines(codes, "the list of codes") if line.strip()]
         version = (0, 1)
         if lines and lines[0].startswith("#version:"):
-            numbers = re.fullmatch(r"#version:\s*(\d+)\.(\d+)\s*", lines.pop(0))
+            numbers = re.fullmatch(r"#version:\s*(\d{1,3})\.(\d{1,3})\s*", lines.pop(0))
             version = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
         if version not in ((0, 1), (0, 2)):
             raise DataError("the list of codes is of a version of subword-nmt that is not known (0.1 and 0.2 are).")

@@ -73,9 +73,11 @@ class Transformer(nn.Module):
 
     def project(self, hidden: Float[Tensor, "*any D"]) -> Float[Tensor, "*any V"]:
         """Decoder vectors to logits."""
-        if self.config.scale_output:
-            hidden = hidden * self.config.d_model**-0.5
-        return self.logits(self.output_projection(hidden))
+        return self.logits(self.output_projection(self.scaled(hidden)))
+
+    def scaled(self, hidden: Float[Tensor, "*any D"]) -> Float[Tensor, "*any D"]:
+        """Decoder vectors as the output projection wants them."""
+        return hidden * self.config.d_model**-0.5 if self.config.scale_output else hidden
 
     @torch.no_grad()
     def start(self, source_ids: Int[Tensor, "B S"], source_visible: Bool[Tensor, "B S"] | None = None) -> DecoderState:

@@ -26,7 +26,7 @@ def summed_loss(model: Transformer, batch: Batch, smoothing: float = 0.0) -> Ten
     if hidden.is_cpu and not torch.is_autocast_enabled("cpu") and not model.logits.heard:
         projection = model.output_projection
         loss: Tensor = ProjectedCrossEntropy.apply(
-            hidden, projection.weight, projection.bias, wanted, smoothing, torch.is_grad_enabled()
+            model.scaled(hidden), projection.weight, projection.bias, wanted, smoothing, torch.is_grad_enabled()
         )
         return loss
     return F.cross_entropy(model.project(hidden), wanted, reduction="sum", label_smoothing=smoothing)
