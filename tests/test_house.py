@@ -161,7 +161,7 @@ def test_every_public_name_can_be_had():
 
 
 def test_importing_glassformer_costs_little_beyond_torch():
-    """Everything that the public names bring, with torch already there: under 0.3 s of one core, best of three."""
+    """Everything that the public names bring, with torch already there: under 0.3 s of one core, best of five."""
     seconds = [
         float(
             run_plainly("""
@@ -174,7 +174,7 @@ def test_importing_glassformer_costs_little_beyond_torch():
                 print(time.process_time() - start)
             """)
         )
-        for _ in range(3)
+        for _ in range(5)
     ]
     assert min(seconds) < 0.3, seconds
 

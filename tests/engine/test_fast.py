@@ -1,5 +1,6 @@
 """The fast path says what the plain model says, on random real models; and its bits never depend on neighbours."""
 
+import copy
 import random
 from pathlib import Path
 
@@ -49,15 +50,25 @@ def walked(predictor, texts, seed):
     return told
 
 
+def rounded_by_chance(model, seed):
+    """The same model, each weight as far from its own as float32 may round it."""
+    moved, generator = copy.deepcopy(model), torch.Generator().manual_seed(seed)
+    for weight in moved.parameters():
+        weight.mul_(1 + 2**-24 * torch.randn(weight.shape, generator=generator, dtype=torch.float64))
+    return moved
+
+
 @tries(max_examples=300)
 @given(configs(), seeds)
 @torch.no_grad()
 def test_it_says_what_the_plain_model_says(config, seed):
     exact, texts = lively(config, seed).double(), texts_of(config, seed)
     truth = torch.cat(walked(Plain(exact), texts, seed))
+    moved = [torch.cat(walked(Plain(rounded_by_chance(exact, chance)), texts, seed)) for chance in range(1)]
     model = exact.float()  # in place
     ours, plain = (torch.cat(walked(predictor, texts, seed)) for predictor in (fast(model), Plain(model)))
-    assert (ours - truth).abs().max() <= 1e-4 + 10 * (plain - truth).abs().max()  # some models magnify any rounding
+    # Some models magnify any rounding: how much, those say whose weights were only rounded.
+    assert (ours - truth).abs().max() <= 1e-4 + 10 * max((one - truth).abs().max() for one in (plain, *moved))
 
 
 # Wide enough that a norm leaves more than signs: else every number is a tie.

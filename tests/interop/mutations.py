@@ -2,4 +2,4 @@
 
 import os
 
-MUTATIONS = int(os.environ.get("GLASSFORMER_MUTATIONS", "400"))
+MUTATIONS = int(os.environ.get("GLASSFORMER_MUTATIONS", "200"))

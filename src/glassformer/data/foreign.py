@@ -212,7 +212,9 @@ class ForeignTokenizer:
 class IdsOnly:
     """Stands where a model came without a tokenizer: whoever asks for text is told so."""
 
-    settings = ForeignSettings(cut="words", joint=False, after_source=[], after_target=[])
+    @property
+    def settings(self) -> ForeignSettings:
+        return ForeignSettings(cut="words", joint=False, after_source=[], after_target=[])
 
     def _refuse(self) -> NoReturn:
         raise InputError(
