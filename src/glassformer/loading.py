@@ -41,12 +41,9 @@ def load(
     opened = open_foreign(
         Path(path), allow_pickle=allow_pickle, source_language=source_language, target_language=target_language
     )
-    tokenizer = opened.tokenizer
-    if tokenizer is not None and tokenizer.settings.languages:
-        tokenizer = tokenizer.between(source_language, target_language)
     return Translator(
         opened.model,
-        tokenizer or IdsOnly(),
+        opened.tokenizer or IdsOnly(),
         search,
         engine=open_engine([opened.model], engine or EngineOptions()),
         longest=longest,

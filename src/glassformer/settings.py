@@ -7,7 +7,6 @@ import difflib
 import json
 import reprlib
 import tomllib
-from collections import Counter
 from collections.abc import Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -87,7 +86,7 @@ def read_table(path: Path) -> dict[str, Any]:
         table = (
             tomllib.loads(text)
             if path.suffix == ".toml"
-            else json.loads(text, object_pairs_hook=_once_each, parse_constant=_no_constant)
+            else json.loads(text, object_pairs_hook=once_each, parse_constant=no_constant)
         )
     except (ValueError, RecursionError) as error:  # both decoders' errors are ValueErrors
         reason = str(error) if isinstance(error, ValueError) else "it is nested too deeply"
@@ -97,15 +96,18 @@ def read_table(path: Path) -> dict[str, Any]:
     return table
 
 
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    table = dict(pairs)
-    if len(table) < len(pairs):  # json would silently keep the last
-        [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"{reprlib.repr(twice)} is given twice")
+def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """For json.loads, which would silently keep the last."""
+    table: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in table:
+            raise ValueError(f"{reprlib.repr(name)} is given twice")
+        table[name] = value
     return table
 
 
-def _no_constant(name: str) -> None:
+def no_constant(name: str) -> None:
+    """For json.loads, which would take NaN and Infinity for numbers."""
     raise ValueError(f"{name} is not a number that JSON knows")
 
 

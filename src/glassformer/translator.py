@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from glassformer import decoding
-from glassformer.data import AnyTokenizer, ForeignTokenizer
+from glassformer.data import AnyTokenizer, ForeignTokenizer, IdsOnly
 from glassformer.data.splitting import split
 from glassformer.decoding import Beam, Hypothesis, Plain, Request, Search
 from glassformer.decoding.hypothesis import penalised
@@ -69,7 +69,7 @@ class Translator:
     def __init__(
         self,
         model: Transformer,
-        tokenizer: AnyTokenizer,
+        tokenizer: AnyTokenizer | IdsOnly,
         search: Search | None = None,
         *,
         engine: Engine | None = None,

@@ -41,8 +41,6 @@ def convert(
         heads=heads,
     )
     tokenizer = opened.tokenizer
-    if tokenizer is not None and tokenizer.settings.languages:
-        tokenizer = tokenizer.between(source_language, target_language)
     origin = f"{opened.family}, `{source.name}`"
     use = "ids" if tokenizer is None else "glassformer"
     with building(target) as aside:

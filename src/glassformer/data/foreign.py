@@ -12,7 +12,7 @@ from typing import Annotated, Literal, NoReturn
 from pydantic import Field
 
 from glassformer.data.cutting import CUTTERS, Cut
-from glassformer.data.tokenizer import SETTINGS, SIDES, Side, Tokenizer, check_text
+from glassformer.data.tokenizer import SETTINGS, SIDES, Side, Tokenizer, check_text, ids_among
 from glassformer.errors import DataError, DirectoryError, InputError
 from glassformer.settings import Settings
 
@@ -112,14 +112,7 @@ class ForeignTokenizer:
 
     def ids_of(self, pieces: Sequence[str], side: Side = "target") -> tuple[int, ...]:
         """The ids of tokens as `pieces` shows them; a word may be given without its ▁."""
-        found: set[int] = set()
-        for piece in pieces:
-            forms = (piece, f"▁{piece}", f"Ġ{piece}")
-            ids = {self._numbers[side][form] for form in forms if form in self._numbers[side]}
-            if not ids:
-                raise InputError(f"{piece!r} is no token of this model: `--json` shows how it cuts text into tokens.")
-            found |= ids
-        return tuple(sorted(found))
+        return ids_among(self._numbers[side], pieces, "▁Ġ")
 
     def between(self, source: str | None, target: str | None) -> "ForeignTokenizer":
         """The same for these languages; None leaves one as it is."""
@@ -212,17 +205,10 @@ class ForeignTokenizer:
 class IdsOnly:
     """Stands where a model came without a tokenizer: whoever asks for text is told so."""
 
-    @property
-    def settings(self) -> ForeignSettings:
-        return ForeignSettings(cut="words", joint=False, after_source=[], after_target=[])
-
     def _refuse(self) -> NoReturn:
         raise InputError(
             "This model came without a tokenizer: it takes ids, not text, as model(source_ids, target_ids)."
         )
-
-    def vocab_size(self, side: Side) -> int:
-        self._refuse()
 
     def encode(self, text: str, side: Side) -> list[int]:
         self._refuse()
@@ -236,14 +222,8 @@ class IdsOnly:
     def ids_of(self, pieces: Sequence[str], side: Side = "target") -> tuple[int, ...]:
         self._refuse()
 
-    def write(self, directory: Path) -> None:
-        self._refuse()
 
-    def files(self) -> dict[str, bytes]:
-        return {}
-
-
-AnyTokenizer = Tokenizer | ForeignTokenizer | IdsOnly
+AnyTokenizer = Tokenizer | ForeignTokenizer
 
 
 def read_tokenizer(directory: Path) -> AnyTokenizer:

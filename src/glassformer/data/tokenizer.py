@@ -7,7 +7,7 @@ only kind "word" knows unknown words. Knows nothing of models.
 import io
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -70,11 +70,7 @@ class Tokenizer:
     def ids_of(self, pieces: Sequence[str], side: Side = "target") -> tuple[int, ...]:
         """The ids of tokens as `pieces` shows them; a word may be given without its ▁."""
         known = {self._sides[side].id_to_piece(i): i for i in range(self.vocab_size(side))}
-        found = [{known[form] for form in (piece, f"▁{piece}") if form in known} for piece in pieces]
-        for piece, ids in zip(pieces, found, strict=True):
-            if not ids:
-                raise InputError(f"{piece!r} is no token of this model: `--json` shows how it cuts text into tokens.")
-        return tuple(sorted(set().union(*found)))
+        return ids_among(known, pieces, "▁")
 
     def write(self, directory: Path) -> None:
         """The files of this tokenizer into a directory under construction."""
@@ -105,6 +101,17 @@ def check_text(text: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise InputError(f"{text!r} has half of a surrogate pair, which is no character.") from None
+
+
+def ids_among(known: Mapping[str, int], pieces: Sequence[str], marks: str) -> tuple[int, ...]:
+    """The numbers of pieces, also where each is known with a mark of a word's beginning before it."""
+    found: set[int] = set()
+    for piece in pieces:
+        ids = {known[form] for form in (piece, *(f"{mark}{piece}" for mark in marks)) if form in known}
+        if not ids:
+            raise InputError(f"{piece!r} is no token of this model: `--json` shows how it cuts text into tokens.")
+        found |= ids
+    return tuple(sorted(found))
 
 
 def _file_name(settings: TokenizerSettings, side: Side) -> str:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.errors import InputError
+from glassformer.interop.options import refusals
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.attention import Attention
 from glassformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, Norm
@@ -26,13 +27,13 @@ ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu-tanh": "GELUTanh", "silu": 
 
 def unsupported(config: ModelConfig) -> list[str]:
     """The options of this model that CTranslate2 cannot hold, each as `name = value`."""
-    refused = {
+    wrong = {
         "decoder_ssru": config.decoder_ssru,
         "positions": config.positions == "rotary",  # its encoder adds a table, always
         "d_head": config.d_head * config.n_heads != config.d_model,
         "norm": config.norm == "rms" and (config.embedding_norm or not config.norm_first),
     }
-    return [f"{name} = {getattr(config, name)}" for name, wrong in refused.items() if wrong]
+    return refusals(config, wrong)
 
 
 class Words(NamedTuple):

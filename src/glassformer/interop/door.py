@@ -3,6 +3,7 @@
 import os
 import reprlib
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 from glassformer.errors import DirectoryError, InputError
@@ -31,12 +32,16 @@ def open_foreign(
 ) -> Opened:
     """A model of another program's, recognised by its files.
 
-    The languages choose fairseq's dictionaries; `heads` is for files that do not say how many there are.
+    The languages choose fairseq's dictionaries, or two of the many that a model knows; `heads` is for files that do
+    not say how many there are.
     """
     try:
-        return _opened(_found(path), allow_pickle, source_language, target_language, heads)
+        opened = _opened(_found(path), allow_pickle, source_language, target_language, heads)
     except OSError as error:  # such as a directory that may not be looked into
         raise DirectoryError(f"{path} cannot be read: {error.strerror or error}.") from None
+    if opened.tokenizer is None or not opened.tokenizer.settings.languages:
+        return opened
+    return replace(opened, tokenizer=opened.tokenizer.between(source_language, target_language))
 
 
 def _found(path: Path) -> Path:

@@ -5,16 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from glassformer.data import ForeignSettings, ForeignTokenizer
 from glassformer.data.cutting import Cut
 from glassformer.data.foreign import by_number
 from glassformer.data.tokenizer import SIDES, Side
-from glassformer.errors import DataError, DirectoryError, InputError, SettingsError
-from glassformer.interop.fairseq_names import fairseq_names
-from glassformer.interop.files import LARGEST, LARGEST_JSON, inside, read_bytes, renamed
+from glassformer.errors import DataError, InputError
+from glassformer.interop.fairseq_names import FIRST, fairseq_names
+from glassformer.interop.files import LARGEST, LARGEST_JSON, inside, naming, read_bytes, renamed, same, shape_of
 from glassformer.interop.opened import Opened
 from glassformer.interop.options import Options
 from glassformer.model import ModelConfig
@@ -25,8 +24,6 @@ PASSED_OVER = tuple(
     f"{stack}.{name}" for stack in ("encoder", "decoder") for name in ("version", "embed_positions._float_tensor")
 )
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_fast": "gelu-tanh", "gelu_accurate": "gelu-tanh", "swish": "silu"}
-FIRST = ("<s>", "<pad>", "</s>", "<unk>")
-"""Tokens that every dictionary begins with, and no file names."""
 PAD, EOS = 1, 2
 
 
@@ -40,16 +37,12 @@ def open_fairseq(saved: Mapping[str, Any], path: Path, source: str | None = None
     options = read_options(saved, path)
     tensors = {name: tensor for name, tensor in saved["model"].items() if isinstance(tensor, Tensor)}
     weights = renamed(tensors, NAMES, path, PASSED_OVER)
-    try:
+    with naming(path):
         config = read_config(options, weights)
-    except SettingsError as error:
-        raise DirectoryError(f"{path}: {error}") from None
     model = with_weights(config, weights, where=path)
     languages = {"source": source or options.get("source_lang"), "target": target or options.get("target_lang")}
-    try:
+    with naming(path.parent):
         tokenizer = read_tokenizer(path.parent, config, languages)
-    except DataError as error:
-        raise DirectoryError(f"{path.parent}: {error}") from None
     notes = [] if tokenizer else ["There are no dict.*.txt near it: it takes ids, not text."]
     return Opened("fairseq", model, tokenizer, notes)
 
@@ -82,11 +75,11 @@ def read_config(options: Options, weights: dict[str, Tensor]) -> ModelConfig:
     if isinstance(options.get("decoder_output_dim"), int):
         options.same("decoder_output_dim", "decoder_embed_dim")
     share, tie = _take_shared(weights)
-    source = _rows(weights, "encoder.embedding.weight", options)
+    source = shape_of(weights, "encoder.embedding.weight", options.where)[0]
     norm_first = options.same("encoder_normalize_before", "decoder_normalize_before")
     return ModelConfig(
         source_vocab_size=source,
-        vocab_size=source if share else _rows(weights, "decoder.embedding.weight", options),
+        vocab_size=source if share else shape_of(weights, "decoder.embedding.weight", options.where)[0],
         d_model=options.same("encoder_embed_dim", "decoder_embed_dim"),
         n_heads=options.same("encoder_attention_heads", "decoder_attention_heads"),
         d_ff=options.same("encoder_ffn_embed_dim", "decoder_ffn_embed_dim"),
@@ -128,29 +121,22 @@ def read_tokenizer(directory: Path, config: ModelConfig, languages: Mapping[str,
     return ForeignTokenizer(settings, vocabularies, dict.fromkeys(SIDES, code))
 
 
-def _rows(weights: Mapping[str, Tensor], name: str, options: Options) -> int:
-    if name not in weights or weights[name].dim() != 2:
-        raise DirectoryError(f"{options.where} lacks the matrix {name}.")
-    return len(weights[name])
-
-
 def _take_shared(weights: dict[str, Tensor]) -> tuple[bool, bool]:
     """Whether embeddings are shared, and the output tied: what is the same is left once."""
-    names = ("encoder.embedding.weight", "decoder.embedding.weight", "output_projection.weight")
-    source, target, output = (weights.get(name) for name in names)
-    share = source is not None and target is not None and source.shape == target.shape and torch.equal(source, target)
-    tie = output is None or (target is not None and output.shape == target.shape and torch.equal(output, target))
+    source, target, output = "encoder.embedding.weight", "decoder.embedding.weight", "output_projection.weight"
+    share = same(weights, source, target)
+    tie = output not in weights or same(weights, output, target)
     if tie:
-        weights.pop("output_projection.weight", None)
+        weights.pop(output, None)
     if share:
-        del weights["decoder.embedding.weight"]
+        del weights[target]
     return share, tie
 
 
 def _positions(options: Options, weights: Mapping[str, Tensor]) -> dict[str, Any]:
     if not options.same("encoder_learned_pos", "decoder_learned_pos"):
         return {"positions": "sinusoidal-fairseq", "position_offset": PAD + 1}
-    rows = {stack: _rows(weights, f"{stack}.position.weight", options) for stack in ("encoder", "decoder")}
+    rows = {stack: shape_of(weights, f"{stack}.position.weight", options.where)[0] for stack in ("encoder", "decoder")}
     if len(set(rows.values())) > 1:
         raise InputError(f"{options.where} has {rows} positions: encoder and decoder have one number in common here.")
     return {"positions": "learned", "position_offset": PAD + 1, "max_positions": rows["encoder"]}

@@ -1,6 +1,9 @@
-"""fairseq's names of tensors, which Hugging Face's Marian, BART, mBART, Pegasus and M2M100 took over under `model.`."""
+"""fairseq's names, which Hugging Face's Marian, BART, mBART, Pegasus and M2M100 took over under `model.`."""
 
 from glassformer.interop.names import Names
+
+FIRST = ("<s>", "<pad>", "</s>", "<unk>")
+"""Tokens that every dictionary begins with, and no file names."""
 
 
 def fairseq_names(prefix: str, *more: tuple[str, str]) -> Names:

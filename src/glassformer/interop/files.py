@@ -5,16 +5,18 @@ import os
 import re
 import reprlib
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from glassformer.errors import DirectoryError
+from glassformer.errors import DataError, DirectoryError, SettingsError
 from glassformer.interop.names import Names
 from glassformer.model.directory import listed, read_weights
+from glassformer.settings import no_constant, once_each
 
 LARGEST = 2**24
 """Bytes of a file other than weights that are read: the SentencePiece models of 256,000 pieces have 5 million."""
@@ -69,7 +71,7 @@ def read_json(path: Path, most: int = LARGEST_JSON) -> dict[str, Any]:
     """An object from a JSON file."""
     content = read_bytes(path, most)
     try:
-        found = json.loads(content, object_pairs_hook=_once_each, parse_constant=_no_constant)
+        found = json.loads(content, object_pairs_hook=once_each, parse_constant=no_constant)
         if HALF_A_PAIR.search(content):
             json.dumps(found, ensure_ascii=False).encode()
     except RecursionError:
@@ -83,17 +85,13 @@ def read_json(path: Path, most: int = LARGEST_JSON) -> dict[str, Any]:
     return found
 
 
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    table: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in table:  # json would silently keep the last
-            raise ValueError(f"{reprlib.repr(name)} is given twice")
-        table[name] = value
-    return table
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number that JSON knows")
+@contextmanager
+def naming(where: Path | str) -> Iterator[None]:
+    """What is wrong with settings or data inside is said of this file or directory."""
+    try:
+        yield
+    except (SettingsError, DataError) as error:
+        raise DirectoryError(f"{where}: {error}") from None
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -147,6 +145,20 @@ def renamed(
     if unknown:
         raise DirectoryError(f"{where} holds tensors that this kind of model does not have: {listed(unknown)}.")
     return found
+
+
+def same(weights: Mapping[str, Tensor], one: str, other: str) -> bool:
+    """Whether both are there, with the same numbers."""
+    first, second = weights.get(one), weights.get(other)
+    return first is not None and second is not None and torch.equal(first, second)
+
+
+def shape_of(weights: Mapping[str, Tensor], name: str, where: Path | str) -> tuple[int, int]:
+    """Rows and columns of a matrix that must be there."""
+    if name not in weights or weights[name].dim() != 2:
+        raise DirectoryError(f"{where} lacks the matrix {name}.")
+    rows, columns = weights[name].shape
+    return rows, columns
 
 
 def read_numbers(directory: Path, name: str) -> dict[str, int]:

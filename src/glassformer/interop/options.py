@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from glassformer.errors import DirectoryError, InputError
+from glassformer.model import ModelConfig
 
 T = TypeVar("T")
 LARGEST = 2**31
@@ -66,6 +67,11 @@ class Options:
         """The number of a token; of several, the first."""
         value = self[name] if otherwise is None else self.get(name, otherwise)
         return value[0] if isinstance(value, list) and value else value
+
+
+def refusals(config: ModelConfig, wrong: Mapping[str, bool]) -> list[str]:
+    """The options of one of our models that another program cannot have, each as `name = value`."""
+    return [f"{name} = {getattr(config, name)}" for name, is_wrong in wrong.items() if is_wrong]
 
 
 def _sane(value: Any) -> bool:

@@ -9,8 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from glassformer.errors import DirectoryError, SettingsError
-from glassformer.interop.files import renamed
+from glassformer.interop.files import naming, renamed, shape_of
 from glassformer.interop.names import Names
 from glassformer.interop.opened import Opened
 from glassformer.model import ModelConfig
@@ -57,10 +56,8 @@ def open_tutorial(saved: Mapping[str, Any], path: Path, heads: int | None = None
 def read_config(weights: Mapping[str, Tensor], path: Path, heads: int) -> ModelConfig:
     """All that the shapes say."""
 
-    def shape(name: str) -> tuple[int, ...]:
-        if name not in weights or weights[name].dim() != 2:
-            raise DirectoryError(f"{path} lacks the matrix {name}.")
-        return tuple(weights[name].shape)
+    def shape(name: str) -> tuple[int, int]:
+        return shape_of(weights, name, path)
 
     def layers(stack: str) -> int:
         return len({name.split(".")[2] for name in weights if name.startswith(f"{stack}.layers.")})
@@ -82,7 +79,5 @@ def read_config(weights: Mapping[str, Tensor], path: Path, heads: int) -> ModelC
         "bos_id": START,
         "eos_id": END,
     }
-    try:
+    with naming(path):
         return ModelConfig(**found)
-    except SettingsError as error:
-        raise DirectoryError(f"{path}: {error}") from None

@@ -8,34 +8,25 @@ from torch import Tensor
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
 from glassformer.data.foreign import by_number
 from glassformer.interop.files import inside, read_bytes, read_numbers, write_json
-from glassformer.interop.hugging_face import bart_like
-from glassformer.interop.hugging_face.bart_like import half_shared, said, take_bias, take_embeddings, unused_embedding
+from glassformer.interop.hugging_face.bart_like import BartLike, read_sizes, take_bias, take_embeddings
 from glassformer.interop.hugging_face.marian import marian_tokenizer, write_marian_tokenizer
 from glassformer.interop.hugging_face.multilingual import (
     MBART_LANGUAGES,
     multilingual_tokenizer,
     write_multilingual_tokenizer,
 )
-from glassformer.interop.names import Names
 from glassformer.interop.options import Options
 from glassformer.interop.pieces import models_of, write_numbers
-from glassformer.model import ModelConfig, Transformer
+from glassformer.model import ModelConfig
 
 OFFSET = 2
 """The number of the first position, from fairseq, which counts from behind the padding token."""
 
 
-class BartFamily:
+class BartFamily(BartLike):
     """Norms last (BART) or first (mBART)."""
 
     PASSED_OVER = ("model.encoder.version", "model.decoder.version")
-
-    def __init__(self, title: str, norm_first: bool) -> None:
-        self.TITLE = title
-        self.norm_first = norm_first
-
-    def names(self, config: ModelConfig | None = None) -> Names:
-        return bart_like.names(config)
 
     def read_config(self, options: Options, weights: dict[str, Tensor]) -> ModelConfig:
         options.only(
@@ -54,29 +45,18 @@ class BartFamily:
             embedding_norm=True,
             norm_first=self.norm_first,
             output_bias=take_bias(weights),
-            **bart_like.read_sizes(options),
+            **read_sizes(options),
         )
 
-    def refused(self, config: ModelConfig) -> list[str]:
-        wrong = {
+    def cannot(self, config: ModelConfig) -> dict[str, bool]:
+        return {
             "positions": config.positions != "learned",
             "position_offset": config.position_offset != OFFSET,
-            "norm_first": config.norm_first != self.norm_first,
             "embedding_norm": not config.embedding_norm,
-            "share_embeddings": half_shared(config),
         }
-        return [*said(config, wrong), *bart_like.not_alike(config)]
-
-    def tables(self, model: Transformer, longest: int) -> dict[str, Tensor]:
-        return unused_embedding(model)
 
     def write_config(self, config: ModelConfig, longest: int) -> dict[str, Any]:
-        return {
-            **bart_like.write_sizes(config),
-            "model_type": "mbart" if self.norm_first else "bart",
-            "architectures": ["MBartForConditionalGeneration" if self.norm_first else "BartForConditionalGeneration"],
-            "max_position_embeddings": config.max_positions - OFFSET,
-        }
+        return super().write_config(config, config.max_positions - OFFSET)
 
     def read_tokenizer(self, directory: Path, options: Options, config: ModelConfig) -> ForeignTokenizer | None:
         """BART: vocab.json and merges.txt, byte-level. mBART: a SentencePiece model and codes of languages."""
@@ -113,5 +93,5 @@ class BartFamily:
             write_marian_tokenizer(tokenizer, directory)
 
 
-BART = BartFamily("Hugging Face BART", norm_first=False)
-MBART = BartFamily("Hugging Face mBART", norm_first=True)
+BART = BartFamily("Hugging Face BART", "bart", "BartForConditionalGeneration", norm_first=False)
+MBART = BartFamily("Hugging Face mBART", "mbart", "MBartForConditionalGeneration", norm_first=True)

@@ -1,14 +1,13 @@
 """What Hugging Face's Marian, Pegasus, BART, mBART and M2M100 have in common: names, settings, shared matrices."""
 
-from collections.abc import Mapping
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from glassformer.interop.fairseq_names import fairseq_names
+from glassformer.interop.files import same
 from glassformer.interop.names import Names
-from glassformer.interop.options import Options
+from glassformer.interop.options import Options, refusals
 from glassformer.model import ModelConfig, Transformer
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu", "gelu_new": "gelu-tanh"}
@@ -20,14 +19,53 @@ SHARED = fairseq_names("model.", ("model.shared.weight", "encoder.embedding.weig
 """The same, for writing a model with one embedding."""
 
 
-def names(config: ModelConfig | None) -> Names:
-    """The table of tensors; for writing a model of this config, if one is given."""
-    return SHARED if config is not None and config.share_embeddings else TABLE
+class BartLike:
+    """One of these families: what it is called, whether its norms come first."""
+
+    PASSED_OVER: tuple[str, ...] = ()
+
+    def __init__(self, title: str, kind: str, architecture: str, norm_first: bool) -> None:
+        self.TITLE = title
+        self.kind, self.architecture, self.norm_first = kind, architecture, norm_first
+
+    def names(self, config: ModelConfig | None = None) -> Names:
+        return SHARED if config is not None and config.share_embeddings else TABLE
+
+    def cannot(self, config: ModelConfig) -> dict[str, bool]:
+        """Which options a family cannot have beside what none can."""
+        raise NotImplementedError
+
+    def refused(self, config: ModelConfig) -> list[str]:
+        wrong = {
+            "norm": config.norm != "layer",
+            "norm_first": config.norm_first != self.norm_first,
+            "norm_eps": config.norm_eps != 1e-5,
+            "gated": config.gated,
+            "linear_bias": not config.linear_bias,
+            "scale_scores": not config.scale_scores,
+            "scale_output": config.scale_output,
+            "decoder_ssru": config.decoder_ssru,
+            "d_head": config.d_head * config.n_heads != config.d_model,
+            "share_embeddings": not config.share_embeddings and config.tie_output,  # all three matrices, or none
+        }
+        return refusals(config, wrong | self.cannot(config))
+
+    def tables(self, model: Transformer, longest: int) -> dict[str, Tensor]:
+        """Where nothing is shared they still have a place for what would be."""
+        embedding = model.encoder.embedding.weight.detach()
+        return {} if model.config.share_embeddings else {"model.shared.weight": embedding.clone()}
+
+    def write_config(self, config: ModelConfig, longest: int) -> dict[str, Any]:
+        return {
+            "model_type": self.kind,
+            "architectures": [self.architecture],
+            "max_position_embeddings": longest,
+            **write_sizes(config),
+        }
 
 
 def read_sizes(options: Options) -> dict[str, Any]:
     """What Marian, BART, mBART and M2M100 call alike."""
-    start = options.get("decoder_start_token_id", options.get("pad_token_id"))
     return {
         "d_model": options["d_model"],
         "n_heads": options.same("encoder_attention_heads", "decoder_attention_heads"),
@@ -42,7 +80,7 @@ def read_sizes(options: Options) -> dict[str, Any]:
         "activation_dropout": options.get("activation_dropout", 0.0),
         "pad_id": options.token("pad_token_id"),
         "eos_id": options.token("eos_token_id"),
-        "bos_id": start[0] if isinstance(start, list) and start else start,
+        "bos_id": options.token("decoder_start_token_id", options.token("pad_token_id")),
     }
 
 
@@ -74,36 +112,6 @@ def write_sizes(config: ModelConfig) -> dict[str, Any]:
     }
 
 
-def not_alike(config: ModelConfig) -> list[str]:
-    """What none of these families can have."""
-    wrong = {
-        "norm": config.norm != "layer",
-        "norm_eps": config.norm_eps != 1e-5,
-        "gated": config.gated,
-        "linear_bias": not config.linear_bias,
-        "scale_scores": not config.scale_scores,
-        "scale_output": config.scale_output,
-        "decoder_ssru": config.decoder_ssru,
-        "d_head": config.d_head * config.n_heads != config.d_model,
-    }
-    return said(config, wrong)
-
-
-def half_shared(config: ModelConfig) -> bool:
-    """All but Marian share all three matrices, or none."""
-    return not config.share_embeddings and config.tie_output
-
-
-def unused_embedding(model: Transformer) -> dict[str, Tensor]:
-    """Where nothing is shared they still have a place for it."""
-    config = model.config
-    return {} if config.share_embeddings else {"model.shared.weight": model.encoder.embedding.weight.detach().clone()}
-
-
-def said(config: ModelConfig, wrong: Mapping[str, bool]) -> list[str]:
-    return [f"{name} = {getattr(config, name)}" for name, is_wrong in wrong.items() if is_wrong]
-
-
 def take_embeddings(weights: dict[str, Tensor]) -> bool:
     """Whether source and target share one embedding: theirs may stand under three names."""
     shared = weights.pop("shared.weight", None)
@@ -111,11 +119,10 @@ def take_embeddings(weights: dict[str, Tensor]) -> bool:
     if shared is not None:
         for name in names:
             weights.setdefault(name, shared)
-    source, target = (weights.get(name) for name in names)
-    if source is None or target is None or source.shape != target.shape or not torch.equal(source, target):
-        return False
-    del weights["decoder.embedding.weight"]
-    return True
+    shares = same(weights, *names)
+    if shares:
+        del weights["decoder.embedding.weight"]
+    return shares
 
 
 def take_bias(weights: dict[str, Tensor]) -> bool:

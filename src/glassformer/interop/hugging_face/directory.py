@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ForeignTokenizer
-from glassformer.errors import DataError, DirectoryError, InputError, SettingsError
-from glassformer.interop.files import inside, read_json, read_safetensors, renamed, write_json
+from glassformer.errors import DirectoryError, InputError
+from glassformer.interop.files import inside, naming, read_json, read_safetensors, renamed, write_json
 from glassformer.interop.hugging_face import bart, m2m100, marian, t5
 from glassformer.interop.names import Names
 from glassformer.interop.opened import Opened
@@ -92,20 +92,12 @@ def open_hugging_face(directory: Path) -> Opened:
         way_out = "pytorch_model.bin is not read, save it anew with their save_pretrained" if old else "add it"
         raise DirectoryError(f"{directory} has no model.safetensors: {way_out}.")
     weights = renamed(read_safetensors(directory), family.names(), directory, family.PASSED_OVER)
-    try:
+    with naming(options.where):
         config = family.read_config(options, weights)
-    except SettingsError as error:
-        raise DirectoryError(f"{options.where}: {error}") from None
     model = with_weights(config, untied(weights, config, directory), where=directory)
-    notes: list[str] = []
-    try:
+    with naming(directory):
         tokenizer = family.read_tokenizer(directory, options, config)
-        if tokenizer is None:
-            notes.append("There is no tokenizer that can be read beside it: it takes ids, not text.")
-    except DataError as error:
-        raise DirectoryError(f"{directory}: {error}") from None
-    except UnicodeDecodeError as error:
-        raise DirectoryError(f"{directory} has a SentencePiece model with a piece that is no text: {error}.") from None
+    notes = [] if tokenizer else ["There is no tokenizer that can be read beside it: it takes ids, not text."]
     return Opened(family.TITLE, model, tokenizer, notes)
 
 
@@ -133,24 +125,24 @@ def untied(weights: dict[str, Tensor], config: ModelConfig, where: Path) -> dict
     if config.tie_output:
         shared.append(("decoder.embedding.weight", "output_projection.weight"))
     for first, second in shared:
-        same = found.get(first, found.get("encoder.embedding.weight") if config.share_embeddings else None)
+        twin = found.get(first, found.get("encoder.embedding.weight") if config.share_embeddings else None)
         other = found.pop(second, None)
-        if same is None and other is not None:
+        if twin is None and other is not None:
             found[first] = other
-        elif other is not None and same is not None and not torch.equal(same, other):
+        elif other is not None and twin is not None and not torch.equal(twin, other):
             raise DirectoryError(f"{where} has {first} and {second} apart, and its config says they are the same.")
     return found
 
 
-def family_of(config: ModelConfig) -> tuple[str, Family]:
+def family_of(config: ModelConfig) -> Family:
     """The family that can hold such a model: Marian's if any can."""
-    kind, family = min(FAMILIES.items(), key=lambda item: len(item[1].refused(config)))
+    family = min(FAMILIES.values(), key=lambda one: len(one.refused(config)))
     if refused := family.refused(config):
         raise InputError(
             f"None of Hugging Face's families can hold this model; {family.TITLE} comes nearest, and lacks "
             f"{', '.join(refused)}."
         )
-    return kind, family
+    return family
 
 
 def state_dict(model: Transformer, family: Family, longest: int) -> dict[str, Tensor]:
@@ -171,7 +163,7 @@ def in_transformers(config: ModelConfig, longest: int = 1024) -> Any:
         transformers = import_module("transformers")
     except ImportError:
         raise InputError("Hugging Face's `transformers` is not installed.") from None
-    _, family = family_of(config)
+    family = family_of(config)
     options = family.write_config(config, longest)
     return transformers.AutoModelForSeq2SeqLM.from_config(transformers.AutoConfig.for_model(**options))
 
@@ -179,7 +171,7 @@ def in_transformers(config: ModelConfig, longest: int = 1024) -> Any:
 @torch.no_grad()
 def as_transformers(model: Transformer, longest: int = 1024) -> Any:
     """The same model in their code."""
-    _, family = family_of(model.config)
+    family = family_of(model.config)
     theirs = in_transformers(model.config, longest)
     unexpected = theirs.load_state_dict(state_dict(model, family, longest), strict=False).unexpected_keys
     assert not unexpected, unexpected
@@ -189,7 +181,7 @@ def as_transformers(model: Transformer, longest: int = 1024) -> Any:
 
 def write_hugging_face(model: Transformer, tokenizer: AnyTokenizer | None, directory: Path, longest: int = 1024) -> str:
     """Their files into an existing directory: settings, weights, a tokenizer. Says which family it is now."""
-    _, family = family_of(model.config)
+    family = family_of(model.config)
     config = model.config
     options = family.write_config(config, longest)
     ids = {name: options[name] for name in TOKENS}

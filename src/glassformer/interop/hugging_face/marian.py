@@ -10,26 +10,15 @@ from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
 from glassformer.data.foreign import by_number
 from glassformer.data.tokenizer import SIDES
 from glassformer.interop.files import inside, read_bytes, read_json, read_numbers, write_json
-from glassformer.interop.hugging_face import bart_like
-from glassformer.interop.hugging_face.bart_like import half_shared, said, take_bias, take_embeddings, unused_embedding
-from glassformer.interop.names import Names
+from glassformer.interop.hugging_face.bart_like import BartLike, read_sizes, take_bias, take_embeddings
 from glassformer.interop.options import Options
 from glassformer.interop.pieces import spm_models, write_numbers
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.positions import sinusoids
 
 
-class MarianFamily:
+class MarianFamily(BartLike):
     """Sine waves that may also stand in the file, biases everywhere, one bias a token of the output."""
-
-    PASSED_OVER = ()
-
-    def __init__(self, title: str, norm_first: bool) -> None:
-        self.TITLE = title
-        self.norm_first = norm_first
-
-    def names(self, config: ModelConfig | None = None) -> Names:
-        return bart_like.names(config)
 
     def read_config(self, options: Options, weights: dict[str, Tensor]) -> ModelConfig:
         options.only(
@@ -47,22 +36,20 @@ class MarianFamily:
             norm_first=self.norm_first,
             output_bias=take_bias(weights),
             **take_waves(weights),
-            **bart_like.read_sizes(options),
+            **read_sizes(options),
         )
 
-    def refused(self, config: ModelConfig) -> list[str]:
-        wrong = {
+    def cannot(self, config: ModelConfig) -> dict[str, bool]:
+        own = {
             "positions": config.positions not in ("sinusoidal", "sinusoidal-halves", "learned"),
             "position_offset": config.position_offset > 0,
-            "norm_first": config.norm_first != self.norm_first,
             "embedding_norm": config.embedding_norm,
-            "share_embeddings": self.norm_first and half_shared(config),
         }
-        return [*said(config, wrong), *bart_like.not_alike(config)]
+        return own if self.norm_first else own | {"share_embeddings": False}  # Marian can share any of its matrices
 
     def tables(self, model: Transformer, longest: int) -> dict[str, Tensor]:
         """Sine waves in our order; theirs they make themselves."""
-        unused = unused_embedding(model) if self.norm_first else {}
+        unused = super().tables(model, longest) if self.norm_first else {}
         if model.config.positions != "sinusoidal":
             return unused
         return unused | {
@@ -72,23 +59,14 @@ class MarianFamily:
         }
 
     def write_config(self, config: ModelConfig, longest: int) -> dict[str, Any]:
-        own = (
-            {}
-            if self.norm_first
-            else {
-                "share_encoder_decoder_embeddings": config.share_embeddings,
+        options = super().write_config(config, config.longest or longest)
+        options |= {"vocab_size": config.source_vocab_size, "static_position_embeddings": True}
+        if not self.norm_first:
+            options |= {
                 "decoder_vocab_size": config.vocab_size,
+                "share_encoder_decoder_embeddings": config.share_embeddings,
             }
-        )
-        return {
-            **bart_like.write_sizes(config),
-            **own,
-            "vocab_size": config.source_vocab_size,
-            "model_type": "pegasus" if self.norm_first else "marian",
-            "architectures": ["PegasusForConditionalGeneration" if self.norm_first else "MarianMTModel"],
-            "static_position_embeddings": True,
-            "max_position_embeddings": config.longest or longest,
-        }
+        return options
 
     def read_tokenizer(self, directory: Path, options: Options, config: ModelConfig) -> ForeignTokenizer | None:
         return marian_tokenizer(directory, config)
@@ -97,8 +75,8 @@ class MarianFamily:
         write_marian_tokenizer(tokenizer, directory)
 
 
-MARIAN = MarianFamily("Hugging Face Marian", norm_first=False)
-PEGASUS = MarianFamily("Hugging Face Pegasus", norm_first=True)
+MARIAN = MarianFamily("Hugging Face Marian", "marian", "MarianMTModel", norm_first=False)
+PEGASUS = MarianFamily("Hugging Face Pegasus", "pegasus", "PegasusForConditionalGeneration", norm_first=True)
 
 
 def marian_tokenizer(directory: Path, config: ModelConfig) -> ForeignTokenizer | None:

@@ -10,13 +10,12 @@ from typing import Any
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
 from glassformer.data.cutting import SentencePieces
 from glassformer.data.foreign import SOURCE, TARGET, by_number
+from glassformer.interop.fairseq_names import FIRST
 from glassformer.interop.files import inside, read_bytes, read_json, read_numbers, write_json
 from glassformer.interop.pieces import models_of
 from glassformer.model import ModelConfig
 
 MODEL, MASK = "sentencepiece.bpe.model", "<mask>"
-FIRST = ("<s>", "<pad>", "</s>", "<unk>")
-"""fairseq's first tokens; SentencePiece's own first three are left out, so that its others move up by one."""
 MBART_LANGUAGES = [
     *("ar_AR", "cs_CZ", "de_DE", "en_XX", "es_XX", "et_EE", "fi_FI", "fr_XX", "gu_IN", "hi_IN", "it_IT", "ja_XX"),
     *("kk_KZ", "ko_KR", "lt_LT", "lv_LV", "my_MM", "ne_NP", "nl_XX", "ro_RO", "ru_RU", "si_LK", "tr_TR", "vi_VN"),
@@ -39,7 +38,7 @@ def multilingual_tokenizer(directory: Path, config: ModelConfig, unsaid: Sequenc
         numbers = read_numbers(directory, "vocab.json")
         end = len(numbers)
     else:
-        pieces = [*FIRST, *SentencePieces(model).pieces()[3:]]
+        pieces = [*FIRST, *SentencePieces(model).pieces()[3:]]  # which has three of its own before them
         numbers = {piece: number for number, piece in reversed(list(enumerate(pieces)))}
         end = len(pieces)
         if end + len(codes) < config.vocab_size:

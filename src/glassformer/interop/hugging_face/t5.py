@@ -3,17 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
 from glassformer.data.cutting import SentencePieces
 from glassformer.data.foreign import by_number
-from glassformer.interop.files import inside, read_bytes, write_json
-from glassformer.interop.hugging_face.bart_like import said
+from glassformer.interop.files import inside, read_bytes, same, write_json
 from glassformer.interop.hugging_face.marian import marian_tokenizer, write_marian_tokenizer
 from glassformer.interop.names import Names
-from glassformer.interop.options import Options
+from glassformer.interop.options import Options, refusals
 from glassformer.interop.pieces import models_of
 from glassformer.model import ModelConfig, Transformer
 
@@ -76,7 +74,7 @@ class T5Family:
     def read_config(self, options: Options, weights: dict[str, Tensor]) -> ModelConfig:
         activation, gated = options.choice("feed_forward_proj", FEED_FORWARDS, "relu")
         layers = options["num_layers"]
-        output, embedding = weights.get("output_projection.weight"), weights.get("encoder.embedding.weight")
+        output, embedding = "output_projection.weight", "encoder.embedding.weight"
         ours = {
             "vocab_size": options["vocab_size"],
             "d_model": options["d_model"],
@@ -93,7 +91,7 @@ class T5Family:
             "norm_eps": options.get("layer_norm_epsilon", 1e-6),
             "activation": activation,
             "gated": gated,
-            "tie_output": output is None or (embedding is not None and torch.equal(output, embedding)),
+            "tie_output": output not in weights or same(weights, output, embedding),
             "scale_embeddings": False,
             "linear_bias": False,
             "scale_scores": False,
@@ -122,7 +120,7 @@ class T5Family:
         }
         if (config.activation, config.gated) not in FEED_FORWARDS.values():
             wrong |= {"activation": True, "gated": True}
-        return said(config, wrong)
+        return refusals(config, wrong)
 
     def tables(self, model: Transformer, longest: int) -> dict[str, Tensor]:
         return {}

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.errors import DirectoryError, SettingsError
-from glassformer.interop.files import inside, read_bytes, renamed
+from glassformer.errors import DirectoryError
+from glassformer.interop.files import inside, naming, read_bytes, renamed
 from glassformer.interop.marian.file import MarianFile, is_marian_file, read_marian_file
 from glassformer.interop.marian.text import LARGEST_OPTIONS, read_options
-from glassformer.interop.marian.vocabulary import marian_tokenizer, named_file
+from glassformer.interop.marian.vocabulary import marian_tokenizer
 from glassformer.interop.names import Names
 from glassformer.interop.opened import Opened
 from glassformer.model import ModelConfig
@@ -119,10 +119,8 @@ def read_config(file: MarianFile, where: Path) -> ModelConfig:
     }
     if "Wpos" in file.tensors:  # the option that names it is not what Marian looks at
         shape |= {"positions": "learned", "max_positions": len(file.tensors["Wpos"]), "scale_embeddings": False}
-    try:
+    with naming(where):
         return ModelConfig(**shape)
-    except SettingsError as error:
-        raise DirectoryError(f"{where}: {error}") from None
 
 
 def marian_names(config: ModelConfig) -> Names:
@@ -260,7 +258,7 @@ def _found(path: Path, notes: list[str]) -> tuple[Path, dict[str, Any]]:
     if len(names) != 1:
         many = f"several ({', '.join(names[:8])}): name the file" if names else "none, and no .yml that names one"
         raise DirectoryError(f"{path} should hold one Marian model, a .npz or .bin, and holds {many}.")
-    return named_file(directory, names[0]), configured.get(names[0], {})
+    return inside(directory, names[0]), configured.get(names[0], {})
 
 
 def _decoder_options(directory: Path, notes: list[str]) -> Iterator[dict[str, Any]]:

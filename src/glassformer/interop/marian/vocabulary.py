@@ -10,7 +10,7 @@ from glassformer.data.cutting import Cut, SentencePieces
 from glassformer.data.foreign import ForeignSettings, by_number
 from glassformer.data.tokenizer import SIDES, Side
 from glassformer.errors import DataError, DirectoryError
-from glassformer.interop.files import inside, read_bytes
+from glassformer.interop.files import inside, naming, read_bytes
 from glassformer.interop.marian.text import read_vocabulary
 
 END, UNKNOWN = "</s>", "<unk>"
@@ -57,7 +57,7 @@ def marian_tokenizer(model_file: Path, named: Any, size: int, notes: list[str]) 
 
 def _read(path: Path, side: Side, size: int) -> _Vocabulary:
     raw = read_bytes(path)
-    try:
+    with naming(path):
         if path.suffix == ".spm":
             numbers = {piece: number for number, piece in enumerate(SentencePieces(raw).pieces())}
         else:
@@ -69,21 +69,12 @@ def _read(path: Path, side: Side, size: int) -> _Vocabulary:
         if missing := [piece for piece in (END, UNKNOWN) if piece not in numbers]:
             raise DataError(f"the vocabulary has no {' and no '.join(missing)}, which every vocabulary of Marian has.")
         return _Vocabulary([*by_number(numbers, size - 1), f"<no. {size - 1}>"], raw)
-    except DataError as error:
-        raise DirectoryError(f"{path}: {error}") from None
 
 
 def _named(directory: Path, names: Any) -> list[Path]:
     if not isinstance(names, list) or len(names) != 2 or not all(isinstance(name, str) for name in names):
         raise DirectoryError(f"{directory}: its options name {names} as `vocabs` instead of two files.")
-    return [named_file(directory, name) for name in names]
-
-
-def named_file(directory: Path, name: str) -> Path:
-    """A file that options name, in their directory."""
-    if "\0" in name or len(name.encode()) > 255:
-        raise DirectoryError(f"{directory} names {name[:60]!r}, which is not the name of a file in it.")
-    return inside(directory, name)
+    return [inside(directory, name) for name in names]
 
 
 def _beside(directory: Path, notes: list[str]) -> Sequence[Path] | None:
