@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from glassformer.errors import GlassformerError
-    from glassformer.inspection import record
+    from glassformer.inspection.record import record
     from glassformer.loading import load
     from glassformer.model import ModelConfig, Transformer, load_model, preset, save_model, taps
     from glassformer.training import train

@@ -9,12 +9,17 @@ from functools import cached_property
 from glassformer import decoding
 from glassformer.data import AnyTokenizer, ForeignTokenizer, IdsOnly
 from glassformer.data.splitting import split
+from glassformer.data.tokenizer import Side
 from glassformer.decoding import Beam, Hypothesis, Plain, Request, Search
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.mbr import most_agreeable
 from glassformer.engine import Engine, EngineOptions, Searching, open_engine
 from glassformer.errors import InputError
 from glassformer.evaluation import sentence_chrf
+from glassformer.inspection import HeadLoss, Names, Trace, WhatIf, rank_heads, trace, what_if
+from glassformer.inspection.changes import Change, ReplaceToken, apply
+from glassformer.inspection.tracing import means_for
+from glassformer.inspection.twin import twin
 from glassformer.model import Transformer, load_model
 from glassformer.shelf import find_model, tokenizer_of
 
@@ -165,6 +170,88 @@ class Translator:
             self.search.length_penalty,
         )
         return [self._answer([hypothesis]) for hypothesis in scored]
+
+    def trace(
+        self,
+        text: str,
+        target: str | None = None,
+        *,
+        beam: int | None = None,
+        hypothesis: int = 0,
+        steps: int | None = None,
+        changes: Sequence[Change] = (),
+    ) -> Trace:
+        """A text's way through the model: every tap by name, and the tree of the search.
+
+        With a `target`, the way of that translation instead of the model's own. `hypothesis`: which of those that the
+        search ended is followed, the best first. `steps`: only so many target positions.
+        """
+        how = self.search if isinstance(self.search, Beam) else Beam()
+        return trace(
+            self.model,
+            self._request(text, self._whole(text, "source"), Wish(), {}),
+            None if target is None else self._whole(target, "target"),
+            how=how if beam is None else how.model_copy(update={"size": beam}),
+            names=self._names,
+            changes=changes,
+            hypothesis=hypothesis,
+            steps=steps,
+        )
+
+    def what_if(self, before: Trace, *changes: Change) -> WhatIf:
+        """A traced text again, with these changes on top of those that its trace was made under."""
+        return what_if(self.model, before, changes, self._names)
+
+    def replacing(self, before: Trace, old: str, new: str) -> ReplaceToken:
+        """The change that puts another word in the place of one of a traced source, the first that is so written."""
+        ids = before.about.source.ids
+        for first in range(len(ids)):
+            for last in range(first + 1, len(ids)):
+                if self.tokenizer.decode(ids[first:last], "source").strip() == old:
+                    return ReplaceToken(position=first, count=last - first, ids=self._between(new))
+        raise InputError(f"{old!r} does not stand in {before.text!r} as tokens of its own: {' '.join(before.source)}.")
+
+    def changed(self, *changes: Change, average_over: Sequence[str] = ()) -> "Translator":
+        """A translator whose model is always changed so, to be scored or asked; this one stays as it is.
+
+        `average_over`: the texts over which `AverageHead` takes its means.
+        """
+        for change in changes:
+            if change.POSITIONAL:
+                raise InputError(f"{change!r} speaks of positions in one sentence: ask `what_if` of that one's trace.")
+        model = twin(self.model)
+        requests = [self._request(text, ids, Wish(), {}) for text in average_over for _, ids in self._parts(text)]
+        apply(model, changes, means_for(changes, self.model, requests, self.search))
+        return Translator(model, self.tokenizer, self.search, longest=self.longest)
+
+    def rank_heads(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> list[HeadLoss]:
+        """Every head by what its removal costs on these pairs (or on the model's own translations), dearest first."""
+        targets = self.translate(sources) if targets is None else targets
+        encode = self.tokenizer.encode
+        return rank_heads(
+            self.model,
+            [encode(text, "source") for text in sources],
+            [encode(text, "target") for text in targets],
+        )
+
+    @cached_property
+    def _names(self) -> Names:
+        return Names(self.tokenizer.pieces, self.tokenizer.decode)
+
+    def _whole(self, text: str, side: Side) -> list[int]:
+        """The ids of a text that is to be looked at in one piece."""
+        ids = self.tokenizer.encode(text, side)
+        if len(ids) > self.longest:
+            raise InputError(
+                f"A text of {len(ids)} tokens is more than the {self.longest} that fit: trace a part of it."
+            )
+        return ids
+
+    def _between(self, text: str) -> list[int]:
+        """The ids of part of a source, without what every source begins and ends with."""
+        around, ids = self.tokenizer.encode("", "source"), self.tokenizer.encode(text, "source")
+        before = next(i for i, (one, other) in enumerate(zip(around, ids, strict=False)) if one != other)
+        return ids[before : len(ids) - (len(around) - before)]
 
     def _parts(self, text: str) -> list[tuple[str, list[int]]]:
         """The text in parts that fit, each with its ids; none for a blank one."""

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from glassformer.decoding.hypothesis import Hypothesis, Node, ended, penalised, start
 from glassformer.decoding.rules import Rules
@@ -15,12 +16,27 @@ Child = tuple[float, int, int, int, float]
 In their own order the best comes first, and of equals the one of the better parent."""
 
 
+@dataclass(frozen=True)
+class Step:
+    """What a search saw and decided in one step."""
+
+    growing: list[Node]
+    """What there was to go on with."""
+    ranked: list[Child]
+    """Every way to go on, best first."""
+    kept: list[tuple[int, Node]]
+    """What it went on with, and the row of `growing` that each comes from."""
+    ended: list[Node]
+
+
 class BeamSearch:
     """One sentence's search under way."""
 
-    def __init__(self, rules: Rules, beam: Beam, bos: int) -> None:
+    def __init__(self, rules: Rules, beam: Beam, bos: int, log: list[Step] | None = None) -> None:
         self.rules = rules
         self.beam = beam
+        self.log = log
+        """Where every step is written down, for whoever wants to look back."""
         self.growing: list[Node] = [start(bos)]
         self.best: list[Hypothesis] = []
         """The wanted hypotheses so far, best first; of equals, the one found first."""
@@ -32,16 +48,22 @@ class BeamSearch:
         """
         k = self.beam.width
         kept: list[tuple[int, Node]] = []
-        for place, (_, row, rank, token, log_p) in enumerate(self._ranked(candidates)):
+        ended: list[Node] = []
+        ranked = self._ranked(candidates)
+        for place, (_, row, rank, token, log_p) in enumerate(ranked):
             parent = self.growing[row]
             spared = self.beam.keep_greedy and parent.greedy and rank == 0
             if token == self.rules.eos:
                 if place < k or spared:
-                    self._end(parent.then(token, log_p, rank == 0))
+                    ended.append(parent.then(token, log_p, rank == 0))
             elif len(kept) < k:
                 kept.append((row, parent.then(token, log_p, rank == 0)))
             elif spared:
                 kept[-1] = (row, parent.then(token, log_p, likeliest=True))
+        for node in ended:
+            self._end(node)
+        if self.log is not None:
+            self.log.append(Step(self.growing, ranked, kept, ended))
         self.growing = [node for _, node in kept]
         if not self._may_improve():
             self.growing = []

@@ -66,8 +66,8 @@ def as_they_end(
     Long sentences go first: those alike in length go together, and no long one is left for the end.
     """
     load = load or Load()
-    suppress = _suppressed(predictor, how)
-    tasks = [_task(predictor, number, request, how) for number, request in enumerate(requests)]
+    suppress = suppressed(predictor, how)
+    tasks = [task_for(predictor, number, request, how) for number, request in enumerate(requests)]
     tasks.sort(key=lambda task: -task.cost)
     hands = Hands(tasks, min(load.workers, len(tasks)))
     finders = [_finder(predictor, how, suppress, tasks) for _ in range(hands.count)]
@@ -121,7 +121,8 @@ def _joining(hands: Hands[Task], worker: int, costs: list[int], refills: bool, l
     return joining
 
 
-def _task(predictor: Predictor, number: int, request: Request, how: Search) -> Task:
+def task_for(predictor: Predictor, number: int, request: Request, how: Search) -> Task:
+    """A request with its rules and its cost."""
     rules = _rules(predictor, request, how)
     # Hypotheses of a sentence can share its source only where rows are not all alike in shape.
     shared = 1 if predictor.refills else how.width
@@ -142,7 +143,7 @@ def _rules(predictor: Predictor, request: Request, how: Search) -> Rules:
     return rules_for(request, predictor.eos, how, predictor.longest)
 
 
-def _suppressed(predictor: Predictor, how: Search) -> list[int]:
+def suppressed(predictor: Predictor, how: Search) -> list[int]:
     """The tokens that are never written; padding is no token of a target."""
     for token in how.suppress:
         if token == predictor.eos or token >= predictor.vocab_size:

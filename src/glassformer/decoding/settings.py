@@ -21,7 +21,7 @@ class Search(Settings):
     """A target has at least this many times its own source's tokens before it ends."""
     no_repeat: Annotated[int, Field(ge=0)] = 0
     """No run of so many tokens may occur twice in a target; 0 allows it."""
-    suppress: tuple[Token, ...] = ()
+    suppress: Annotated[tuple[Token, ...], Field(strict=False)] = ()  # from a file it comes as a list
     """Tokens that may never be written, unless they are forced."""
     length_penalty: Annotated[float, Field(ge=0)] = 1.0
     """Hypotheses compete by log-probability / length ** length_penalty; 0 favours short ones."""

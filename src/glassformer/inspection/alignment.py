@@ -9,10 +9,9 @@ from collections.abc import Sequence
 import torch
 
 from glassformer.inspection.record import record
+from glassformer.inspection.words import words
 from glassformer.model import Transformer
 from glassformer.model.dims import Float, Tensor
-
-SPACE = "▁"
 
 
 @torch.no_grad()
@@ -23,16 +22,6 @@ def cross_attention(model: Transformer, source: Sequence[int], target: Sequence[
     with record(model, name) as heard:
         model(torch.tensor([source]), torch.tensor([[model.config.bos_id, *target[:-1]]]))
     return heard[name][0].mean(0)
-
-
-def words(pieces: Sequence[str]) -> list[list[int]]:
-    """The places of the tokens of each word: a word begins where a space does. The end of sentence is no word."""
-    found: list[list[int]] = []
-    for place, piece in enumerate(pieces[:-1]):
-        if piece.startswith(SPACE) or not found:
-            found.append([])
-        found[-1].append(place)
-    return found
 
 
 def word_alignment(weights: Tensor, source: Sequence[str], target: Sequence[str]) -> list[tuple[int, int, float]]:

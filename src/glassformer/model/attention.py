@@ -69,41 +69,48 @@ class Attention(nn.Module):
         """What each position of x finds in v. `visible` None means everything may be looked at."""
         q = split_heads(self.q_proj(self.input(x)), self.n_heads)
         q = self.q(q if turn is None else rotate(q, turn))
+        context = F.scaled_dot_product_attention(
+            q,
+            k,
+            v,
+            attn_mask=_mask(visible, bias),
+            dropout_p=self.dropout if self.training else 0.0,
+            scale=self.scale,
+        )
         if self.scores.heard or self.weights.heard:
-            context = self._in_the_open(q, k, v, visible, bias)
-        else:
-            context = F.scaled_dot_product_attention(
-                q,
-                k,
-                v,
-                attn_mask=_mask(visible, bias),
-                dropout_p=self.dropout if self.training else 0.0,
-                scale=self.scale,
-            )
+            changed = self._in_the_open(q, k, v, visible, bias)
+            context = context if changed is None else changed
         return self.output(self._join(self.context(context)))
 
-    def _in_the_open(self, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, bias: Tensor | None) -> Tensor:
-        """The same, step by step, for whoever listens."""
+    def _in_the_open(
+        self, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, bias: Tensor | None
+    ) -> Tensor | None:
+        """The same, step by step, for whoever listens; the context if they put something else, so that listening
+        alone changes no bit."""
         scores = q @ k.transpose(-2, -1) * self.scale
         mask = _mask(visible, bias)
         if mask is not None:
             scores = scores.masked_fill(~mask, -math.inf) if mask.dtype is torch.bool else scores + mask
-        scores = self.scores(scores)
+        put_scores = self.scores(scores)
         if visible is None:
-            weights = scores.softmax(dim=-1)
+            weights = put_scores.softmax(dim=-1)
         else:  # a row that sees nothing is 0, not 0/0, and its gradient too
             blind = ~visible.any(dim=-1, keepdim=True)
-            weights = scores.masked_fill(blind, 0).softmax(dim=-1).masked_fill(~visible, 0)
-        weights = self.weights(weights)
-        return dropout(weights, self.dropout, self.training) @ v
+            weights = put_scores.masked_fill(blind, 0).softmax(dim=-1).masked_fill(~visible, 0)
+        put_weights = self.weights(weights)
+        if put_scores is scores and put_weights is weights:
+            return None
+        return dropout(put_weights, self.dropout, self.training) @ v
 
     def _join(self, context: Tensor) -> Tensor:
-        """Concatenate the heads and multiply by W_O; or, for whoever listens, add up what each head brings."""
-        if not self.heads_out.heard:
-            return self.out_proj(merge_heads(context))
-        own_columns = self.out_proj.weight.unflatten(1, (self.n_heads, -1))  # head h's share of W_O
-        output = self.heads_out(torch.einsum("bhqk,dhk->bhqd", context, own_columns)).sum(dim=1)
-        return output if self.out_proj.bias is None else output + self.out_proj.bias
+        """Concatenate the heads and multiply by W_O; or, where a listener puts something else, add up the shares."""
+        if self.heads_out.heard:
+            own_columns = self.out_proj.weight.unflatten(1, (self.n_heads, -1))  # head h's share of W_O
+            shares = torch.einsum("bhqk,dhk->bhqd", context, own_columns)
+            put = self.heads_out(shares)
+            if put is not shares:
+                return put.sum(dim=1) if self.out_proj.bias is None else put.sum(dim=1) + self.out_proj.bias
+        return self.out_proj(merge_heads(context))
 
 
 def split_heads(x: Float[Tensor, "B M HK"], n_heads: int) -> Float[Tensor, "B {n_heads} M K"]:

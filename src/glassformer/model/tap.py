@@ -11,7 +11,7 @@ from torch import nn
 from glassformer.model.dims import DIMENSIONS, Tensor
 
 Listener = Callable[[Tensor], Tensor | None]
-"""Hears the value that passes; what it returns (if anything) passes on instead."""
+"""Hears the value that passes; what it returns (if anything) passes on instead. The value itself stays as it is."""
 
 
 class Tap(nn.Module):

@@ -1,0 +1,91 @@
+"""What a change does: another translation, other probabilities, and which heads a model can do without."""
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from glassformer.decoding import score
+from glassformer.errors import InputError
+from glassformer.inspection.changes import Change, RemoveHead, apply, attentions
+from glassformer.inspection.trace import Trace, request_of
+from glassformer.inspection.tracing import NUMBERS, Names, trace
+from glassformer.inspection.twin import twin
+from glassformer.model import Transformer
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """Two traces of one sentence, and what is different."""
+
+    before: Trace
+    after: Trace
+    """Under the changes: of the translation that the changed model gives, or of the target that was given."""
+    kept: list[float]
+    """The log-probabilities that the changed model gives to each token of the translation before."""
+
+    @property
+    def differences(self) -> list[float]:
+        """By how much each token of the translation before became likelier (or, below 0, less likely), in nats."""
+        return [after - before for before, after in zip(self.before.log_probabilities, self.kept, strict=True)]
+
+    @property
+    def changed_words(self) -> list[tuple[str, str]]:
+        """What stood there before and what stands there now, from left to right; either may be empty."""
+        old, new = self.before.translation.split(), self.after.translation.split()
+        blocks = difflib.SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes()
+        return [(" ".join(old[a:b]), " ".join(new[c:d])) for kind, a, b, c, d in blocks if kind != "equal"]
+
+
+def what_if(model: Transformer, before: Trace, changes: Sequence[Change], names: Names = NUMBERS) -> WhatIf:
+    """The same sentence under these changes, on top of those that the trace was made under."""
+    about = before.about
+    if len(about.target.ids) != before.steps:
+        raise InputError(
+            f"This trace has {before.steps} of {len(about.target.ids)} steps: a what-if needs all of them."
+        )
+    every = [*about.changes, *changes]
+
+    def traced(target: list[int] | None) -> Trace:
+        return trace(model, request_of(about), target, how=about.search, names=names, changes=every)
+
+    after = traced(about.target.ids if about.given else None)
+    same = after.about.target.ids == about.target.ids
+    return WhatIf(before, after, (after if same else traced(about.target.ids)).log_probabilities)
+
+
+@dataclass(frozen=True)
+class HeadLoss:
+    """What a head is worth."""
+
+    at: str
+    head: int
+    loss: float
+    """Nats a target token that are lost without it; below 0, the model is better off."""
+
+
+def rank_heads(
+    model: Transformer,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    tell: Callable[[int, int], None] = lambda done, all_: None,
+) -> list[HeadLoss]:
+    """Every head by what its removal costs on these pairs, the dearest first. `tell` hears how far it is."""
+    heads = [(at, head) for at in attentions(model) for head in range(model.config.n_heads)]
+    whole = _log_probability(model, [], sources, targets)
+    losses = []
+    for number, (at, head) in enumerate(heads, start=1):
+        losses.append(
+            HeadLoss(at, head, whole - _log_probability(model, [RemoveHead(at=at, head=head)], sources, targets))
+        )
+        tell(number, len(heads))
+    return sorted(losses, key=lambda one: -one.loss)
+
+
+def _log_probability(
+    model: Transformer, changes: Sequence[Change], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> float:
+    """Of a target token, on average."""
+    mine = twin(model)
+    apply(mine, changes, {})
+    scored = score(mine, sources, targets)
+    return sum(one.log_probability for one in scored) / sum(len(one.tokens) for one in scored)
