@@ -7,7 +7,7 @@ from hypothesis import settings as tries
 from hypothesis import strategies as st
 
 from glassformer.decoding import Beam, Ensemble, Load, Plain, Request, Sample, score, search
-from glassformer.trial.laws import Uncached
+from glassformer.decoding.predictor import Uncached
 from tests.models import build, configs, seeds, sources
 
 hundreds = {"max_examples": 200}

@@ -5,6 +5,7 @@ import math
 import torch
 from hypothesis import given
 from hypothesis import settings as tries
+from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from glassformer.inspection import record
@@ -40,6 +41,26 @@ def test_every_tap_speaks_once_in_a_forward_pass_with_the_shape_its_axes_say(con
     for name in heard:
         assert len(heard.all(name)) == 1, name
         assert list(heard[name].shape) == [sizes[letter] for letter in heard.axes(name)], name
+
+
+@tries(max_examples=80)
+@given(configs(), seeds, st.sampled_from([torch.float32, torch.float64]), st.booleans())
+def test_listening_changes_no_bit_of_output_or_gradient(config, seed, dtype, training):
+    """Not even of what dropout draws."""
+    model = build(config, seed, dtype).train(training)
+    source, target = sources(config, [6, 4], seed), targets(config, [5, 5], seed)
+
+    def passed():
+        torch.manual_seed(seed)
+        model.zero_grad()
+        logits = model(source, target)
+        logits.sum().backward()
+        return [logits, *(weight.grad for weight in model.parameters())]
+
+    alone = passed()
+    with record(model):
+        heard = passed()
+    assert all(torch.equal(one, other) for one, other in zip(alone, heard, strict=True))
 
 
 @tries(max_examples=80)

@@ -1,6 +1,7 @@
 """What a search asks: given the source and the target so far, how likely is each next token?
 
-`Plain` asks the readable model, and is the measure for all others; `Ensemble` asks several and takes the mean.
+`Plain` asks the readable model, and is the measure for all others; `Uncached` asks it without a cache; `Ensemble` asks
+several and takes the mean.
 """
 
 import math
@@ -83,6 +84,30 @@ class PlainPrediction:
         if list(rows) != list(range(len(self.state.source_visible))):
             device = self.state.source_visible.device
             self.state = self.state.reorder(torch.tensor(rows, dtype=torch.long, device=device))
+
+
+class Uncached(Plain):
+    """The model asked for the whole target again at every step: slow, and nothing to remember wrongly."""
+
+    def open(self, width: int) -> "UncachedPrediction":
+        return UncachedPrediction(self.model)
+
+
+class UncachedPrediction:
+    def __init__(self, model: Transformer) -> None:
+        self.model = model
+        self.device = model.output_projection.weight.device
+
+    def join(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
+        self.sources = padded(sources, self.model.config.pad_id).to(self.device)
+        self.written = torch.empty(len(sources), 0, dtype=torch.long, device=self.device)
+
+    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> Next:
+        self.written = torch.cat((self.written, torch.tensor(tokens, device=self.device)[:, None]), dim=1)
+        return examined(at_least_float32(self.model(self.sources, self.written)[:, -1]), count, never)
+
+    def keep(self, rows: Sequence[int]) -> None:
+        self.sources, self.written = self.sources[list(rows)], self.written[list(rows)]
 
 
 class Ensemble:

@@ -8,8 +8,7 @@ import torch
 
 from glassformer import __version__
 from glassformer.decoding import Beam, Plain, Request, Search, search
-from glassformer.decoding.candidates import Next, examined
-from glassformer.decoding.predictor import at_least_float32
+from glassformer.decoding.predictor import Uncached, at_least_float32
 from glassformer.decoding.tree import Tree, search_tree
 from glassformer.errors import InputError
 from glassformer.inspection.changes import AnyChange, AverageHead, Change, Means, apply, attentions, changed_request
@@ -178,35 +177,4 @@ def _ids(model: Transformer, source: Sequence[int], target: Sequence[int]) -> tu
 
 def _predictor(model: Transformer, changes: Sequence[Change]) -> Plain:
     """A change that names target positions must see them all, and not only the newest."""
-    return WholeTarget(model) if any(change.POSITIONAL for change in changes) else Plain(model)
-
-
-class WholeTarget(Plain):
-    """The model asked with the whole target at every step, remembering nothing."""
-
-    def open(self, width: int) -> "WholePrediction":
-        return WholePrediction(self.model)
-
-
-class WholePrediction:
-    def __init__(self, model: Transformer) -> None:
-        self.model = model
-        self.targets: list[list[int]] = []
-
-    def join(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
-        assert len(sources) == 1, "a traced sentence is alone"
-        device = self.model.output_projection.weight.device
-        self.source = torch.tensor([list(sources[0])], device=device)
-        self.visible = self.model.visible(self.source)
-        self.memory = self.model.encode(self.source, self.visible)
-        self.targets = [[]]
-
-    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> Next:
-        self.targets = [[*target, token] for target, token in zip(self.targets, tokens, strict=True)]
-        rows = len(tokens)
-        ids = torch.tensor(self.targets, device=self.memory.device)
-        hidden = self.model.decode(ids, self.memory.expand(rows, -1, -1), self.visible.expand(rows, -1))
-        return examined(at_least_float32(self.model.project(hidden[:, -1:])[:, -1]), count, never)
-
-    def keep(self, rows: Sequence[int]) -> None:
-        self.targets = [self.targets[row] for row in rows]
+    return Uncached(model) if any(change.POSITIONAL for change in changes) else Plain(model)

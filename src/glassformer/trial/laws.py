@@ -5,11 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-import torch
-
 from glassformer.decoding import Beam, Hypothesis, Load, Plain, Predictor, Request, score, search
-from glassformer.decoding.candidates import Next, examined
-from glassformer.decoding.predictor import at_least_float32, padded
+from glassformer.decoding.predictor import Uncached
 from glassformer.engine import EngineOptions, open_predictor, open_search
 from glassformer.engine.fast import Fast
 from glassformer.engine.options import PRECISIONS
@@ -35,29 +32,6 @@ class Verdict:
     worst: float | None = None
     """The largest difference between two log-probabilities that should be equal, where that can be said."""
     note: str = ""
-
-
-class Uncached(Plain):
-    """The model asked for the whole target again at every step: slow, and nothing to remember wrongly."""
-
-    def open(self, width: int) -> "UncachedRows":
-        return UncachedRows(self.model)
-
-
-class UncachedRows:
-    def __init__(self, model: Transformer) -> None:
-        self.model = model
-
-    def join(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
-        self.sources = padded(sources, self.model.config.pad_id)
-        self.written = torch.empty(len(sources), 0, dtype=torch.long)
-
-    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> Next:
-        self.written = torch.cat((self.written, torch.tensor(tokens)[:, None]), dim=1)
-        return examined(at_least_float32(self.model(self.sources, self.written)[:, -1]), count, never)
-
-    def keep(self, rows: Sequence[int]) -> None:
-        self.sources, self.written = self.sources[list(rows)], self.written[list(rows)]
 
 
 def verdicts(model: Transformer, sources: Sequence[Sequence[int]], beam: Beam, seed: int = 0) -> Iterator[Verdict]:

@@ -1,0 +1,273 @@
+"""A trace has the numbers that the model uses: the pass, its steps, the search that led to it, and what a file keeps."""
+
+import json
+import math
+import random
+import struct
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as tries
+from hypothesis import strategies as st
+
+from glassformer.decoding import Beam, Plain, Request, score, search
+from glassformer.decoding.tree import search_tree
+from glassformer.errors import DirectoryError, GlassformerError, InputError
+from glassformer.inspection import Trace, record, trace
+from glassformer.model import ModelConfig, taps
+from glassformer.model.attention import merge_heads, split_heads
+from tests.models import build, configs, seeds, sources, talkative
+from tests.small_translator import model as small_model
+from tests.small_translator import tokenizer as small_tokenizer
+
+short = {"longest": 0.5, "extra": 5}
+beams = st.sampled_from([Beam(size=1, **short), Beam(size=3, **short), Beam(size=4, n_best=3, **short)])
+
+
+def asked(config, seed) -> Request:
+    """One sentence of six tokens."""
+    return Request(sources(config, [6], seed)[0].tolist())
+
+
+def whole(model, request, target):
+    """The model's logits for a target, by itself."""
+    return model(torch.tensor([request.source]), torch.tensor([[model.config.bos_id, *target[:-1]]]))[0]
+
+
+@tries(max_examples=40)
+@given(configs(), seeds, st.sampled_from([torch.float64, torch.float32]))
+@torch.no_grad()
+def test_tracing_changes_no_bit_and_leaves_the_model_alone(config, seed, dtype):
+    model, request = build(config, seed, dtype), asked(config, seed)
+    traced = trace(model, request, how=Beam(size=2, **short))
+    assert torch.equal(traced["logits"], whole(model, request, traced.about.target.ids))
+    assert not any(tap.heard for tap in taps(model).values())
+    assert traced.about.shared.keys() | dict(model.named_parameters()).keys() == dict(
+        model.named_parameters(remove_duplicate=False)
+    ).keys()
+
+
+@tries(max_examples=30)
+@given(configs(), seeds)
+@torch.no_grad()
+def test_every_tap_is_there_with_its_axes(config, seed):
+    model, request = build(config, seed), asked(config, seed)
+    traced = trace(model, request, how=Beam(size=1, **short))
+    sizes = {"S": len(request.source), "T": traced.steps, "D": config.d_model, "H": config.n_heads}
+    sizes |= {"K": config.d_head, "F": config.d_ff, "V": config.vocab_size}
+    assert taps(model).keys() <= set(traced)
+    for name in taps(model):
+        assert list(traced[name].shape) == [sizes[letter] for letter in traced.axes(name)], name
+    assert len(traced.source) == sizes["S"]
+    assert len(traced.target) == len(traced.reads) == sizes["T"]
+
+
+@tries(max_examples=30)
+@given(configs(), seeds)
+@torch.no_grad()
+def test_attention_can_be_redone_from_a_trace(config, seed):
+    """Rows of weights sum to 1, z = weights v, the heads' shares sum to the output, K and V come from the memory."""
+    model = build(config, seed)
+    traced = trace(model, asked(config, seed), how=Beam(size=1, **short))
+    modules = dict(model.named_modules())
+    for name in traced.attentions:
+        own = modules[name]
+        weights, v, context = (traced[f"{name}.{part}"] for part in ("weights", "v", "context"))
+        torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights[..., 0]))
+        torch.testing.assert_close(weights @ v, context)
+        shares, output = traced[f"{name}.heads_out"], traced[f"{name}.output"]
+        bias = 0 if own.out_proj.bias is None else own.out_proj.bias
+        torch.testing.assert_close(shares.sum(0) + bias, output)
+        torch.testing.assert_close(own.out_proj(merge_heads(context[None]))[0], output)
+        torch.testing.assert_close(traced[f"{name}.heads_out_norm"], shares.norm(dim=-1))
+        if name.endswith("cross_attention"):
+            for letter in "kv":
+                again = split_heads(getattr(own, f"{letter}_proj")(traced["memory"][None]), config.n_heads)[0]
+                torch.testing.assert_close(traced[f"{name}.{letter}"], again, rtol=0, atol=1e-6)
+
+
+@tries(max_examples=40)
+@given(configs(), seeds)
+@torch.no_grad()
+def test_a_cached_step_says_what_the_trace_says(config, seed):
+    """Every decoder tap, a step at a time, is a row of the trace; both caches are what `Trace.step` shows."""
+    model, request = build(config, seed), asked(config, seed)
+    traced = trace(model, request, how=Beam(size=1, **short))
+    names = [name for name in taps(model) if name.startswith("decoder.") and "T" in traced.axes(name)]
+    with record(model) as heard:
+        state = model.start(torch.tensor([request.source]))
+        once = len(heard.all("decoder.layers.0.cross_attention.k"))
+        for number, token in enumerate([config.bos_id, *traced.about.target.ids[:-1]]):
+            model.step(torch.tensor([[token]]), state)
+            step = traced.step(number)
+            for i, past in enumerate(step.past):
+                if config.decoder_ssru:
+                    torch.testing.assert_close(state.past[i].cell[0], past)
+                else:
+                    assert past.k.shape[1] == number + 1 == step.computed + step.reused
+            for name in names:
+                letters = traced.axes(name)
+                wanted = traced[name].narrow(letters.index("T"), number, 1)
+                if letters.count("T") == 2:  # as many keys as positions so far
+                    wanted = wanted[..., : number + 1]
+                now = heard[name][0] if heard.axes(name)[0] == "B" else heard[name]
+                torch.testing.assert_close(now, wanted, rtol=1e-7, atol=1e-7)
+    assert once == 1
+    for i, own in enumerate(traced.step(0).source):
+        torch.testing.assert_close(state.source[i].k[0], own.k)
+        torch.testing.assert_close(state.source[i].v[0], own.v)
+
+
+@tries(max_examples=100)
+@given(configs(), seeds, beams)
+def test_the_tree_holds_every_hypothesis_and_its_score(config, seed, how):
+    model, request = talkative(config, seed), asked(config, seed)
+    [wanted] = search(Plain(model), [request], how)
+    found, tree = search_tree(Plain(model), request, how)
+    assert found == wanted
+    assert [tree.hypothesis(node).tokens for node in tree.ended[: len(wanted)]] == [own.tokens for own in wanted]
+    for node, own in zip(tree.ended, wanted, strict=False):
+        assert tree.hypothesis(node).log_probabilities == own.log_probabilities
+        assert tree.score[node] == pytest.approx(own.score)
+    ended = [tree.hypothesis(node) for node in tree.ended]
+    targets = [own.tokens for own in ended]
+    for own, again in zip(
+        ended, score(model, [request.source] * len(targets), targets, how.length_penalty), strict=True
+    ):
+        assert own.log_probabilities == pytest.approx(again.log_probabilities, abs=1e-4)
+        assert own.score == pytest.approx(again.score, abs=1e-4)
+
+
+@tries(max_examples=60)
+@given(configs(), seeds, beams)
+def test_a_tree_keeps_at_most_a_beam_at_each_step_and_says_why(config, seed, how):
+    _, tree = search_tree(Plain(talkative(config, seed)), asked(config, seed), how)
+    parents = set(tree.parent)
+    by_length: dict[int, list[str]] = {}
+    for node in range(len(tree)):
+        by_length.setdefault(len(tree.path(node)), []).append(tree.fate[node])
+        assert tree.why(node)
+        assert (node in parents) == (tree.fate[node] in ("start", "kept")), "only what was kept goes on"
+    assert tree.fate.count("start") == 1
+    for fates in by_length.values():
+        assert sum(fate in ("kept", "abandoned") for fate in fates) <= how.size
+        assert fates.count("displaced") <= 1
+
+
+@tries(max_examples=12)
+@given(configs(), seeds)
+@torch.no_grad()
+def test_any_hypothesis_can_be_followed_and_any_target_given(config, seed):
+    model, request = talkative(config, seed), asked(config, seed)
+    how = Beam(size=3, n_best=3, **short)
+    best = trace(model, request, how=how)
+    for number, node in enumerate(best.tree.ended[:3]):
+        followed = trace(model, request, how=how, hypothesis=number)
+        assert followed.about.target.ids == best.tree.tokens(node)
+        assert followed.log_probabilities == pytest.approx(best.tree.hypothesis(node).log_probabilities, abs=1e-4)
+        given_ = trace(model, request, followed.about.target.ids)
+        assert given_.tree is None
+        assert torch.equal(given_["logits"], followed["logits"])
+    with pytest.raises(InputError, match=r"and none is \d+: widen the beam"):
+        trace(model, request, how=how, hypothesis=len(best.tree.ended))
+
+
+@tries(max_examples=20)
+@given(configs(), seeds, st.sampled_from(["attention", "full", "everything"]), st.booleans())
+@torch.no_grad()
+def test_what_is_saved_is_read_again(tmp_path_factory, config, seed, detail, half):
+    model = talkative(config, seed)
+    traced = trace(model, asked(config, seed), how=Beam(size=3, **short))
+    path = tmp_path_factory.mktemp("trace") / "one.safetensors"
+    traced.save(path, detail, half, parameters=["decoder.layers.0.cross_attention.*"])
+    again = Trace.load(path)
+    assert again.tree == traced.tree
+    assert again.about.model_copy(update={"same": traced.about.same}) == traced.about
+    assert again.log_probabilities == traced.log_probabilities
+    for name in again:
+        assert again.axes(name) == traced.axes(name)
+        if half:
+            torch.testing.assert_close(again[name].float(), traced[name].float(), rtol=2e-3, atol=1e-4)
+        else:
+            assert torch.equal(again[name], traced[name])
+    assert {name.rpartition(".")[2] for name in again} >= {"weights"}
+    assert (set(again) == set(traced)) == (detail == "everything")
+    kept = again.parameter("decoder.layers.0.cross_attention.k_proj.weight")
+    torch.testing.assert_close(kept.float(), model.decoder.layers[0].cross_attention.k_proj.weight, rtol=2e-3, atol=1e-4)
+    assert again.parameter("encoder.layers.0.self_attention.k_proj.weight") is None
+    if detail == "full":
+        with pytest.raises(InputError, match="save it with detail='everything'"):
+            again["logits"]
+
+
+def test_what_is_not_there_is_named():
+    traced = trace(build(ModelConfig(vocab_size=20, d_model=8, n_heads=2, d_ff=8)), Request([4, 5, 2]))
+    with pytest.raises(InputError, match=r"The trace has no 'weights'; \d+ others, 'encoder.layers.0"):
+        traced["weights"]
+    with pytest.raises(InputError, match="none is 99"):
+        traced.step(99)
+
+
+def test_some_steps_only():
+    model = build(ModelConfig(vocab_size=20, d_model=8, n_heads=2, d_ff=8))
+    traced = trace(model, Request([4, 5, 2]), [6, 7, 8, 2])
+    some = trace(model, Request([4, 5, 2]), [6, 7, 8, 2], steps=2)
+    assert some.steps == len(some.target) == len(some.reads) == 2
+    torch.testing.assert_close(some["logits"], traced["logits"][:2])
+
+
+def test_damaged_trace_files_are_refused_in_one_sentence(tmp_path):
+    traced = trace(small_model(), Request(small_tokenizer().encode("The dog slept.", "source")), how=Beam(size=2))
+    path = tmp_path / "whole"
+    traced.save(path, "attention")
+    contents = path.read_bytes()
+    pick = random.Random(1)
+    header = int.from_bytes(contents[:8], "little")
+    broken = tmp_path / "broken"
+    for _ in range(400):
+        wrong = bytearray(contents)
+        for _ in range(pick.randint(1, 4)):
+            wrong[pick.randrange(8 + header + 200)] = pick.randrange(256)
+        broken.write_bytes(wrong[: pick.choice([len(wrong), pick.randrange(len(wrong))])])
+        try:
+            read = Trace.load(broken)
+            for name in read:
+                read[name]
+            if read.tree is not None:
+                [read.tree.path(node) for node in range(len(read.tree))]
+        except GlassformerError as error:
+            assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("about", "words"),
+    [
+        (None, "not one of a trace"),
+        ("{", "not JSON"),
+        ("[]", "no table"),
+        ('{"format": 7}', "of format 7, and this version reads 1"),
+        ('{"format": 1, "surprise": 1}', "surprise"),
+    ],
+)
+def test_other_files_are_told_apart(tmp_path, about, words):
+    header = json.dumps({"__metadata__": {} if about is None else {"glassformer.trace": about}}).encode()
+    (tmp_path / "file").write_bytes(struct.pack("<Q", len(header)) + header)
+    with pytest.raises(DirectoryError, match=words):
+        Trace.load(tmp_path / "file")
+
+
+def test_numbers_that_half_a_float_cannot_hold_stay_as_they_are(tmp_path):
+    config = ModelConfig(vocab_size=20, d_model=8, n_heads=2, d_ff=8)
+    model = build(config, dtype=torch.float32)
+    with torch.no_grad():
+        model.encoder.layers[0].feed_forward.up_proj.weight.mul_(1e7)
+    traced = trace(model, Request([4, 5, 2]))
+    name = "encoder.layers.0.feed_forward.hidden"
+    assert traced[name].abs().max() > 65504
+    traced.save(tmp_path / "half", half=True)
+    again = Trace.load(tmp_path / "half")
+    assert torch.equal(again[name], traced[name])
+    assert again["encoder.input"].dtype is torch.float16
+    masked = again["decoder.layers.0.self_attention.scores"]
+    assert masked[0, 0, 1] == -math.inf
