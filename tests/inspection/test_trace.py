@@ -1,5 +1,6 @@
-"""A trace has the numbers that the model uses: the pass, its steps, the search that led to it, and what a file keeps."""
+"""A trace has the numbers that the model uses: the pass, its steps, the search that led to it, what a file keeps."""
 
+import contextlib
 import json
 import math
 import random
@@ -43,9 +44,10 @@ def test_tracing_changes_no_bit_and_leaves_the_model_alone(config, seed, dtype):
     traced = trace(model, request, how=Beam(size=2, **short))
     assert torch.equal(traced["logits"], whole(model, request, traced.about.target.ids))
     assert not any(tap.heard for tap in taps(model).values())
-    assert traced.about.shared.keys() | dict(model.named_parameters()).keys() == dict(
-        model.named_parameters(remove_duplicate=False)
-    ).keys()
+    assert (
+        traced.about.shared.keys() | dict(model.named_parameters()).keys()
+        == dict(model.named_parameters(remove_duplicate=False)).keys()
+    )
 
 
 @tries(max_examples=30)
@@ -183,7 +185,8 @@ def test_what_is_saved_is_read_again(tmp_path_factory, config, seed, detail, hal
     traced.save(path, detail, half, parameters=["decoder.layers.0.cross_attention.*"])
     again = Trace.load(path)
     assert again.tree == traced.tree
-    assert again.about.model_copy(update={"same": traced.about.same}) == traced.about
+    about = ("same", "axes")  # of what was left out, nothing is said
+    assert again.about.model_copy(update={name: getattr(traced.about, name) for name in about}) == traced.about
     assert again.log_probabilities == traced.log_probabilities
     for name in again:
         assert again.axes(name) == traced.axes(name)
@@ -194,10 +197,12 @@ def test_what_is_saved_is_read_again(tmp_path_factory, config, seed, detail, hal
     assert {name.rpartition(".")[2] for name in again} >= {"weights"}
     assert (set(again) == set(traced)) == (detail == "everything")
     kept = again.parameter("decoder.layers.0.cross_attention.k_proj.weight")
-    torch.testing.assert_close(kept.float(), model.decoder.layers[0].cross_attention.k_proj.weight, rtol=2e-3, atol=1e-4)
+    torch.testing.assert_close(
+        kept.float(), model.decoder.layers[0].cross_attention.k_proj.weight, rtol=2e-3, atol=1e-4
+    )
     assert again.parameter("encoder.layers.0.self_attention.k_proj.weight") is None
     if detail == "full":
-        with pytest.raises(InputError, match="save it with detail='everything'"):
+        with pytest.raises(InputError, match=r"logits.*save it with detail='everything'"):
             again["logits"]
 
 
@@ -217,7 +222,7 @@ def test_some_steps_only():
     torch.testing.assert_close(some["logits"], traced["logits"][:2])
 
 
-def test_damaged_trace_files_are_refused_in_one_sentence(tmp_path):
+def test_of_damaged_trace_files_only_our_errors_come(tmp_path):
     traced = trace(small_model(), Request(small_tokenizer().encode("The dog slept.", "source")), how=Beam(size=2))
     path = tmp_path / "whole"
     traced.save(path, "attention")
@@ -230,14 +235,12 @@ def test_damaged_trace_files_are_refused_in_one_sentence(tmp_path):
         for _ in range(pick.randint(1, 4)):
             wrong[pick.randrange(8 + header + 200)] = pick.randrange(256)
         broken.write_bytes(wrong[: pick.choice([len(wrong), pick.randrange(len(wrong))])])
-        try:
+        with contextlib.suppress(GlassformerError):
             read = Trace.load(broken)
             for name in read:
                 read[name]
             if read.tree is not None:
                 [read.tree.path(node) for node in range(len(read.tree))]
-        except GlassformerError as error:
-            assert "\n" not in str(error)
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,13 @@ LARGEST_HALF = 65504.0
 WEIGHT = "parameters."
 """What the names of weights begin with in a file, so that they are not taken for taps."""
 Detail = Literal["attention", "full", "everything"]
-LEFT_OUT: dict[Detail, tuple[str, ...]] = {
-    "attention": ("*",),
-    "full": ("*.heads_out", "logits"),  # H and V times as large as the rest; both can be made again from the rest
-    "everything": (),
+DETAILS: dict[Detail, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "attention": (("*_attention.weights", "output.log_probability", "output.entropy"), ()),
+    # heads_out and logits are H and V times as large as the rest, and can be made again from it.
+    "full": (("*",), ("*.heads_out", "logits")),
+    "everything": (("*",), ()),
 }
-"""Taps that a file does without; of "attention", all but the weights."""
+"""What a file keeps, and what of that it leaves out."""
 
 
 class Side(Settings):
@@ -134,10 +135,11 @@ class Trace(Mapping[str, Tensor]):
         place = self.about.same.get(name, name)
         if place in self._kept:
             return self._kept[place]()
-        if place in self.about.axes:
-            raise InputError(f"{name} was left out when this trace was saved: save it with detail='everything'.")
         close = next((known for known in self if known.endswith(name.rpartition(".")[2])), next(iter(self), None))
-        raise InputError(f"The trace has no {name!r}; {len(self)} others, {close!r} for one.")
+        raise InputError(
+            f"The trace has no {name!r}; {len(self)} others, {close!r} for one. If it was left out when the trace was "
+            "saved, save it with detail='everything'."
+        )
 
     def __contains__(self, name: object) -> bool:
         return self.about.same.get(str(name), name) in self._kept
@@ -237,7 +239,8 @@ class Trace(Mapping[str, Tensor]):
         if half:
             tensors = {name: _halved(name, tensor) for name, tensor in tensors.items()}
         same = {name: kept for name, kept in self.about.same.items() if kept in tensors}
-        about = self.about.model_copy(update={"same": same})
+        axes = {name: letters for name, letters in self.about.axes.items() if same.get(name, name) in tensors}
+        about = self.about.model_copy(update={"same": same, "axes": axes})
         header = {HEADER: json.dumps(about.model_dump(mode="json"), ensure_ascii=False)}
         contents = {  # copies, because some are parts of one table
             name: tensor.clone(memory_format=torch.contiguous_format)
@@ -246,15 +249,10 @@ class Trace(Mapping[str, Tensor]):
         replace_file(Path(path), save(contents, header))
 
     def _names(self, detail: Detail) -> list[str]:
-        if detail not in LEFT_OUT:
-            raise InputError(f"detail is one of {', '.join(LEFT_OUT)}, and not {detail!r}.")
-        left_out = LEFT_OUT[detail]
-        return [
-            name
-            for name in self._kept
-            if name in self.about.axes
-            and (name.startswith("output.") or name.endswith(".weights") or not _matches(name, left_out))
-        ]
+        if detail not in DETAILS:
+            raise InputError(f"detail is one of {', '.join(DETAILS)}, and not {detail!r}.")
+        wanted, but_not = DETAILS[detail]
+        return [name for name in self._kept if _matches(name, wanted) and not _matches(name, but_not)]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Trace":
@@ -292,7 +290,7 @@ def _halved(name: str, tensor: Tensor) -> Tensor:
     """In float16, unless it is a small one that is computed with, or holds numbers that float16 does not."""
     if not tensor.is_floating_point() or name.startswith("output."):
         return tensor
-    finite = tensor[tensor.isfinite()]
+    finite = tensor.nan_to_num(0, 0, 0)
     return tensor if finite.numel() and finite.abs().max() > LARGEST_HALF else tensor.half()
 
 

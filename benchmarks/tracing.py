@@ -1,0 +1,58 @@
+"""What a trace of a 30-token sentence through paper-base costs: seconds, bytes.
+
+    python benchmarks/tracing.py [PRESET] [TOKENS]
+
+Weights are random, so searches are told how long their targets shall be: as long as the source.
+"""
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from glassformer.decoding import Beam, Plain, Request
+from glassformer.decoding.tree import search_tree
+from glassformer.inspection import trace
+from glassformer.inspection.trace import DETAILS
+from glassformer.model import Transformer, preset
+
+
+def main(name: str = "paper-base", length: str = "30") -> None:
+    tokens = int(length)
+    torch.manual_seed(1)
+    model = Transformer(preset(name)).eval()
+    source, target = (torch.randint(4, 1000, (tokens,)).tolist() for _ in range(2))
+    request = Request(source)
+    print(f"{name}, {model.n_parameters:,} parameters, {tokens} tokens, {torch.get_num_threads()} threads")
+    print(f"a trace of a given target  {_best(lambda: trace(model, request, target)):6.2f} s")
+    beams = [Beam(size=size, longest=0.0, extra=tokens, shortest=(tokens - 1) / tokens) for size in (1, 4)]
+    for beam in beams:
+        searched = _best(lambda beam=beam: search_tree(Plain(model), request, beam))  # type: ignore[misc]
+        both = _best(lambda beam=beam: trace(model, request, how=beam))  # type: ignore[misc]
+        print(f"beam {beam.size}: search {searched:.2f} s, search and trace {both:.2f} s")
+    traced = trace(model, request, how=beams[-1])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.safetensors"
+        for detail in DETAILS:
+            for half in (False, True):
+                began = time.perf_counter()
+                traced.save(path, detail, half)
+                seconds = time.perf_counter() - began
+                kind = "float16" if half else "float32"
+                print(f"saved, {detail:10} {kind}  {path.stat().st_size:12,} bytes in {seconds:.2f} s")
+
+
+def _best(work: Callable[[], object], tries: int = 3) -> float:
+    times = []
+    for _ in range(tries):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
