@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from glassformer.errors import GlassformerError
     from glassformer.inspection.record import record
+    from glassformer.inspection.trace import Trace
     from glassformer.loading import load
     from glassformer.model import ModelConfig, Transformer, load_model, preset, save_model, taps
     from glassformer.training import train
@@ -29,12 +30,14 @@ _HOME = {
     "load_model": "model",
     "taps": "model",
     "record": "inspection",
+    "Trace": "inspection",
     "GlassformerError": "errors",
 }
 
 __all__ = [
     "GlassformerError",
     "ModelConfig",
+    "Trace",
     "Transformer",
     "Translator",
     "load",
