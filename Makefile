@@ -4,10 +4,10 @@ BIN := .venv/bin
 KILLS ?= 200
 MUTATIONS ?= 100000
 
-.PHONY: help setup test demo parity hostile faults check fix names bench lock clean
+.PHONY: help setup test demo parity hostile faults check fix names figures frontend frontend-check bench lock clean
 
 help:           ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
 
 setup: .venv/.ready  ## make .venv with the glassformer command in it
 
@@ -47,6 +47,15 @@ fix: setup      ## let ruff repair what it can
 names: setup    ## write docs/names.md anew from the model
 	$(BIN)/python docs/write_names.py
 
+figures: setup  ## draw docs/figures anew with the built-in model
+	$(BIN)/python docs/write_figures.py
+
+frontend:       ## build the renderer of figures from frontend/ (needs Node 20.19 or newer)
+	cd frontend && npm ci --no-fund --no-audit && npm run build
+
+frontend-check: ## types and tests of frontend/, and that the committed renderer is what it builds to
+	cd frontend && npm ci --no-fund --no-audit && npm run check
+
 bench: setup    ## run the benchmarks (minutes; use a quiet machine)
 	$(BIN)/python benchmarks/forward_backward.py
 	$(BIN)/python benchmarks/silent_tap.py
@@ -63,4 +72,4 @@ lock:           ## choose new versions of everything but torch (see CONTRIBUTING
 	rm -rf .venv-lock
 
 clean:          ## remove .venv and every cache
-	rm -rf .venv .real .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .real frontend/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -52,6 +52,33 @@ def replace_file(path: Path, contents: bytes) -> None:
     aside.replace(path)
 
 
+def add_file(directory: Path, name: str, contents: bytes) -> None:
+    """One more file of a sealed directory, or another in its place. The directory verifies at every instant.
+
+    The old one is first taken from the manifest, which is replaced in one go; then the file is; then the manifest
+    names it. Killed in between, the directory is whole and has no such file.
+    """
+    path, files = directory / MANIFEST, _read_manifest(directory / MANIFEST)
+    try:
+        if files.pop(name, None) is not None:
+            _replace_for_good(path, _manifest_bytes(files))
+        _replace_for_good(directory / name, contents)
+        files[name] = _entry(directory / name)
+        _replace_for_good(path, _manifest_bytes(dict(sorted(files.items()))))
+    except OSError as error:
+        raise DirectoryError(f"{directory / name} cannot be written: {error.strerror or error}.") from error
+
+
+def read_file(directory: Path, name: str) -> bytes | None:
+    """The contents of one sealed file, found whole; None where the manifest names no such file."""
+    wanted = _read_manifest(directory / MANIFEST).get(name)
+    if wanted is None:
+        return None
+    if damage := _damage(directory / name, wanted):
+        raise DirectoryError(f"{directory} is damaged: {damage}. Use another copy of it.")
+    return (directory / name).read_bytes()
+
+
 def refuse_existing(target: Path) -> None:
     """Nothing is overwritten: whoever wants the name must first move what has it."""
     if os.path.lexists(target):
@@ -122,6 +149,15 @@ def _damage(path: Path, wanted: dict[str, Any]) -> str | None:
         return None if _entry(path) == wanted else f"{path.name} has other contents than when it was saved"
     except OSError as error:
         return f"{path.name} cannot be read ({error.strerror})"
+
+
+def _replace_for_good(path: Path, contents: bytes) -> None:
+    """As `replace_file`, and a power cut does not undo it."""
+    aside = path.with_name(f".{path.name}")
+    aside.write_bytes(contents)
+    _sync(aside)
+    aside.replace(path)
+    _sync(path.parent)
 
 
 def _sync_all(directory: Path) -> None:

@@ -46,10 +46,16 @@ def test_json_says_everything():
     assert first["tokens"][-1] == "</s>"
     assert len(first["tokens"]) == len(first["log_probabilities"])
     assert first["score"] == pytest.approx(sum(first["log_probabilities"]) / len(first["tokens"]), abs=1e-5)
-    source, target = sentence.split(), first["translation"].split()
+    source, target = first["source_words"], first["target_words"]
+    assert source == sentence.replace(".", " .").split()
+    assert target == first["translation"].replace(",", " ,").replace(".", " .").split()
+    assert [link["target"] for link in first["alignment"]] == list(range(len(target)))
     links = {target[link["target"]]: source[link["source"]] for link in first["alignment"]}
-    assert links["Tier"] == "animal"
-    assert links["Straße"] == "street"
+    true = {"Tier": "animal", "überquerte": "cross", "Straße": "street", "nicht": "didn't", "weil": "because"}
+    assert {word: links[word] for word in true} == true
+    assert all(0 < link["weight"] <= 1 and link.get("uncertain", True) is True for link in first["alignment"])
+    assert not any(link.get("uncertain") for link in first["alignment"] if target[link["target"]] in true)
+    assert any(link.get("uncertain") for link in first["alignment"])  # what "es" looks at is no one word
     assert blank == {"source": "", "translation": "", "parts": 0}
 
 

@@ -185,7 +185,7 @@ def test_what_is_saved_is_read_again(tmp_path_factory, config, seed, detail, hal
     traced.save(path, detail, half, parameters=["decoder.layers.0.cross_attention.*"])
     again = Trace.load(path)
     assert again.tree == traced.tree
-    about = ("same", "axes")  # of what was left out, nothing is said
+    about = ("same", "axes", "pieces")  # of what was left out, nothing is said
     assert again.about.model_copy(update={name: getattr(traced.about, name) for name in about}) == traced.about
     assert again.log_probabilities == traced.log_probabilities
     for name in again:

@@ -6,13 +6,16 @@ import sys
 import typer
 
 from glassformer import __version__
+from glassformer.cli.align import align
 from glassformer.cli.bench import bench
 from glassformer.cli.convert import convert
 from glassformer.cli.demo import demo
 from glassformer.cli.describe import describe
 from glassformer.cli.doctor import doctor
 from glassformer.cli.evaluate import evaluate
+from glassformer.cli.explain import explain
 from glassformer.cli.export import export
+from glassformer.cli.figure import figure
 from glassformer.cli.score import score
 from glassformer.cli.street import street
 from glassformer.cli.train import train
@@ -27,13 +30,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # what a user can cause is one sentence; the rest is a bug, shown plainly
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(align)
 app.command()(bench)
 app.command()(convert)
 app.command()(demo)
 app.command()(describe)
 app.command()(doctor)
 app.command()(evaluate)
+app.command()(explain)
 app.command()(export)
+app.command()(figure)
 app.command()(score)
 app.command()(street)
 app.command()(train)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.keys_values import whose_keys_and_values
+from glassformer.cli.keys_values import exchange_text, whose_keys_and_values
 from glassformer.cli.street import write_street
 from glassformer.cli.text import columns, paragraph
 from glassformer.cli.train import train_in_terminal
@@ -24,6 +24,8 @@ OPTIONS: dict[str, Any] = {
     "training": {"updates": 900, "learning_rate": 3e-3, "warmup": 100},
     "validation": {"every": 150},
 }
+EXCHANGED = 20
+"""Test sentences that are translated with other matrices."""
 
 
 def demo(
@@ -89,6 +91,9 @@ def _write(report: dict[str, Any], out: Path) -> None:
 def _shown(report: dict[str, Any], translator: "Translator", out: Path) -> str:
     import torch
 
+    from glassformer.inspection.keys_values import keys_values
+    from glassformer.street import sentences
+
     rows = [
         ("BLEU", f"{report['bleu']:.2f}", report["signature"]),
         ("chrF", f"{report['chrf']:.2f}", report["chrf_signature"]),
@@ -96,7 +101,9 @@ def _shown(report: dict[str, Any], translator: "Translator", out: Path) -> str:
         ("time", f"{report['seconds']:.0f} s", f"{report['updates']:,} updates, {report['parameters']:,} parameters"),
     ]
     first = report["seeds"][0]["source"]
-    source = torch.tensor([translator.tokenizer.encode(first, "source")])
+    encode = translator.tokenizer.encode
+    source = torch.tensor([encode(first, "source")])
+    exchanged = keys_values(translator.model, [encode(one.source, "source") for one in sentences("test", EXCHANGED)])
     return "\n".join(
         (
             "",
@@ -106,6 +113,8 @@ def _shown(report: dict[str, Any], translator: "Translator", out: Path) -> str:
             "Whose W_K and W_V does the decoder use? We listen while the first of them is translated.",
             "",
             whose_keys_and_values(translator.model, source),
+            "",
+            exchange_text(exchanged),
             "",
             "Each decoder layer's own, used on the encoder's output.",
             "",

@@ -1,6 +1,6 @@
 """Whose W_K and W_V does the decoder use? Asked of a running model, and checked with its own numbers."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from glassformer.cli.text import columns, paragraph
 
@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from glassformer.inspection import Recording
+    from glassformer.inspection.keys_values import KeysValues, Matrices, Row
     from glassformer.model import Transformer
 
 
@@ -16,13 +17,15 @@ def whose_keys_and_values(model: "Transformer", source: "Tensor") -> str:
     import torch
 
     from glassformer.inspection import record
+    from glassformer.inspection.keys_values import choices, with_matrices
 
     with record(model, "memory", "decoder.*_attention.k", "logits") as heard:
         written = _greedy(model, source)
+    encoders = with_matrices(model, choices(model.config)[1])
     with torch.no_grad():
         at_once = model(source, written[:, :-1])[:, -1]
+        swapped = _gap(encoders(source, written[:, :-1])[:, -1], at_once)
     stepwise = _gap(heard["logits"][:, -1], at_once)
-    swapped = _gap(_with_the_encoders(model, source, written[:, :-1]), at_once)
     tokens = written.shape[1] - 1
     return "\n".join(
         (
@@ -74,17 +77,97 @@ def _keys(model: "Transformer", heard: "Recording") -> str:
     return columns(rows, "lrrrr")
 
 
-def _with_the_encoders(model: "Transformer", source: "Tensor", target: "Tensor") -> "Tensor":
-    """The last logits, if every decoder layer took its keys and values from the top encoder layer's matrices."""
-    import torch
-
-    visible = model.visible(source)
-    with torch.no_grad():
-        encoders = model.encoder.layers[-1].self_attention.keys_values(model.encode(source, visible))
-        hidden = model.decoder(target, [encoders] * len(model.decoder.layers), visible)
-        return model.project(hidden)[:, -1]
-
-
 def _gap(a: "Tensor", b: "Tensor") -> str:
-    gap = (a - b).abs().max().item()
+    return short((a - b).abs().max().item())
+
+
+def short(gap: float) -> str:
     return "0" if gap == 0 else f"{gap:.1e}" if gap < 0.001 else f"{gap:.2f}"
+
+
+def exchange_text(found: "KeysValues") -> str:
+    """What becomes of translations when K and V are made with other matrices."""
+    whose = "given translations" if found.given else "its own greedy translations"
+    rows = [("K and V made with W_K, W_V of", "log p a token", "likeliest", "same output")]
+    rows += [
+        (
+            f"{row.choice.name}{' (= own)' if row.own and row is not found.own else ''}",
+            f"{row.log_probability:.3f}",
+            f"{100 * row.likeliest / found.tokens:.1f} %",
+            f"{row.same} of {found.sentences}",
+        )
+        for row in found.rows
+    ]
+    notes = [f"({row.choice.name}: {row.choice.note})" for row in found.rows if row.choice.note]
+    return "\n".join(
+        (
+            f"{found.sentences} sentences; log p of the {found.tokens} tokens of {whose}.",
+            "",
+            columns(rows, "lrrr"),
+            *notes,
+        )
+    )
+
+
+def matrices_text(found: "KeysValues") -> str:
+    """Each layer's matrices beside others', and K and V done again."""
+    rows = [
+        ("cosine of W_K, W_V", "with the top", "with decoder", "K, V differ,", "‖K - K₀‖"),
+        ("", "encoder layer's", "layer 0's", "recomputed", "÷ ‖K₀‖"),
+    ]
+    for i, one in enumerate(found.matrices):
+        encoder, first = (", ".join(f"{x:.3f}" for x in pair) for pair in (one.cosine_encoder, one.cosine_first))
+        rows.append((f"decoder layer {i}", encoder, first, short(max(one.differs)), f"{one.from_first:.2f}"))
+    return "\n".join((columns(rows, "lrrrr"), "", *map(paragraph, _shared(found.matrices))))
+
+
+def _shared(matrices: "list[Matrices]") -> list[str]:
+    lines = []
+    for i, one in enumerate(matrices):
+        for letter, names in (("W_K", one.shared_k), ("W_V", one.shared_v)):
+            if names:
+                lines.append(f"Decoder layer {i}'s {letter} is one in memory with that of {', '.join(names)}.")
+    return lines or ["None of these matrices shares its memory with another."]
+
+
+def answer_text(found: "KeysValues") -> str:
+    """All of it, the conclusion last."""
+    from glassformer.inspection.keys_values import in_words
+
+    return "\n".join((exchange_text(found), "", matrices_text(found), "", paragraph(in_words(found))))
+
+
+def answer_json(found: "KeysValues") -> dict[str, Any]:
+    """The same for programs."""
+    from glassformer.inspection.keys_values import in_words
+
+    return {
+        "sentences": found.sentences,
+        "tokens": found.tokens,
+        "given": found.given,
+        "rows": [_row(row) for row in found.rows],
+        "matrices": [
+            {
+                "at": one.at,
+                "shared_k": one.shared_k,
+                "shared_v": one.shared_v,
+                "cosine_encoder": one.cosine_encoder,
+                "cosine_first": one.cosine_first,
+                "differs": one.differs,
+                "from_first": one.from_first,
+            }
+            for one in found.matrices
+        ],
+        "in_words": in_words(found),
+    }
+
+
+def _row(row: "Row") -> dict[str, Any]:
+    return {
+        "made_with": row.choice.name,
+        "taken": row.choice.taken,
+        "own": row.own,
+        "log_probability": row.log_probability,
+        "likeliest": row.likeliest,
+        "same": row.same,
+    }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glassformer.cli.align import aligned
 from glassformer.cli.lines import Input, WholeLines, as_they_come, one_line, open_input, until_stopped
 from glassformer.cli.progress import Counter
 from glassformer.cli.search_options import (
@@ -137,13 +138,13 @@ def translate(
         translator.search = how.model_copy(update={"suppress": translator.tokenizer.ids_of(suppress)})
     wish = Wish(prefix, tuple(phrase or ()))
     incoming = Input(open_input(text), "stdin" if text == "-" else text) if not is_text else [_argument(text)]
-    shown = _Shown(translator, as_json, n_best)
+    shown = _Shown(translator, model, as_json, n_best)
 
     def work(out: WholeLines) -> None:
         with Counter("Translated", beside_output=True) as counter:
             for group in as_they_come(incoming, GROUP):
                 done = translator.answer(group, [wish] * len(group), terms, agree=mbr is not None)
-                out.write(line for translation in done for line in shown(translation))
+                out.write(shown(done))
                 for number, translation in enumerate(done, start=counter.done + 1):
                     if translation.parts > 1:
                         counter.say(f"line {number:,} was too long: it was translated in {translation.parts} parts.")
@@ -155,34 +156,49 @@ def translate(
 
 
 class _Shown:
-    """A translation as lines."""
+    """Translations as lines."""
 
-    def __init__(self, translator: "Translator", as_json: bool, n_best: int) -> None:
+    def __init__(self, translator: "Translator", model: str, as_json: bool, n_best: int) -> None:
         self.translator, self.as_json, self.n_best = translator, as_json, n_best
+        if as_json:
+            from glassformer.inspection.alignment import read_choice
+            from glassformer.shelf import find_model
 
-    def __call__(self, translation: "Translation") -> list[str]:
+            self.choice = read_choice(find_model(model), translator.model.config)
+
+    def __call__(self, translations: "list[Translation]") -> list[str]:
         if self.as_json:
-            return [json.dumps(self._table(translation), ensure_ascii=False)]
+            tables = map(self._table, translations, self._alignments(translations))
+            return [json.dumps(table, ensure_ascii=False) for table in tables]
+        return [text for translation in translations for text in self._texts(translation)]
+
+    def _texts(self, translation: "Translation") -> list[str]:
         texts = [answer.text for answer in translation.answers[: self.n_best]]
         return texts + [""] * (self.n_best - len(texts))
 
-    def _table(self, translation: "Translation") -> dict[str, Any]:
+    def _table(self, translation: "Translation", alignment: dict[str, Any]) -> dict[str, Any]:
         table: dict[str, Any] = {"source": translation.source, "translation": one_line(translation.text)}
         if translation.answers:
             best, *others = translation.answers[: self.n_best]
             table |= numbers(best)
             table["alternatives"] = [{"translation": one_line(other.text)} | numbers(other) for other in others]
-            table["alignment"] = self._alignment(translation.source, best) if translation.parts == 1 else None
+            table |= alignment
         return table | {"parts": translation.parts}
 
-    def _alignment(self, source: str, answer: "Answer") -> list[dict[str, Any]]:
-        from glassformer.inspection.alignment import cross_attention, word_alignment
+    def _alignments(self, translations: "list[Translation]") -> list[dict[str, Any]]:
+        """Of every text that was translated in one piece, all together: one pass through the model."""
+        from glassformer.inspection.alignment import align, word_pair
 
         tokenizer = self.translator.tokenizer
-        ids = tokenizer.encode(source, "source")
-        weights = cross_attention(self.translator.model, ids, answer.ids)
-        links = word_alignment(weights, tokenizer.pieces(ids, "source"), answer.tokens)
-        return [{"source": source, "target": target, "weight": round(weight, 4)} for source, target, weight in links]
+        whole = [number for number, one in enumerate(translations) if one.answers and one.parts == 1]
+        pairs = [
+            word_pair(tokenizer, tokenizer.encode(one.source, "source"), one.answers[0].ids)
+            for one in (translations[number] for number in whole)
+        ]
+        found: list[dict[str, Any]] = [{"alignment": None} for _ in translations]
+        for number, pair, links in zip(whole, pairs, align(self.translator.model, pairs, self.choice), strict=True):
+            found[number] = aligned(pair, links)
+        return found
 
 
 def numbers(answer: "Answer") -> dict[str, Any]:

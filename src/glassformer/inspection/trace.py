@@ -3,45 +3,29 @@
 Knows no model: what is in it can be read, drawn and compared where the model is not.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 from pydantic import Field
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 
 from glassformer.decoding import Beam, Request
-from glassformer.decoding.tree import FATES, Fate, Tree
-from glassformer.errors import DirectoryError, GlassformerError, InputError
+from glassformer.decoding.tree import Tree
+from glassformer.errors import InputError
 from glassformer.inspection.changes import AnyChange
 from glassformer.model import ModelConfig
 from glassformer.model.attention import KeyValues
 from glassformer.model.dims import Tensor
-from glassformer.sealed import replace_file
 from glassformer.settings import Settings
 
+if TYPE_CHECKING:
+    from glassformer.inspection.figures import Figure
+
 FORMAT = 1
-HEADER = "glassformer.trace"
-LARGEST_HEADER = 2**24
-"""Bytes of the list that a file begins with; that of a long sentence and a wide beam has a few hundred thousand."""
-LARGEST_HALF = 65504.0
-WEIGHT = "parameters."
-"""What the names of weights begin with in a file, so that they are not taken for taps."""
 Detail = Literal["attention", "full", "everything"]
-DETAILS: dict[Detail, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "attention": (("*_attention.weights", "output.log_probability", "output.entropy"), ()),
-    # heads_out and logits are H and V times as large as the rest, and can be made again from it.
-    "full": (("*",), ("*.heads_out", "logits")),
-    "everything": (("*",), ()),
-}
-"""What a file keeps, and what of that it leaves out."""
 
 
 class Side(Settings):
@@ -71,6 +55,8 @@ class About(Settings):
     """What was written, or what was given."""
     first: str
     """The piece that the decoder starts from."""
+    pieces: dict[str, str] = Field(default_factory=dict)
+    """Every target token that the search or the output looked at, by its id."""
     prefix: list[int] = Field(default_factory=list)
     """How the target had to begin."""
     given: bool
@@ -126,15 +112,17 @@ class Trace(Mapping[str, Tensor]):
         parameters: Mapping[str, Callable[[], Tensor]],
     ) -> None:
         self.about = about
-        self._kept = kept
-        self._parameters = parameters
+        self.kept = kept
+        """How each tensor is had; `same` names the others."""
+        self.parameters = parameters
+        """How each weight that is at hand is had."""
         self.tree = tree
         """Every hypothesis that the search looked at; None where the target was given."""
 
     def __getitem__(self, name: str) -> Tensor:
         place = self.about.same.get(name, name)
-        if place in self._kept:
-            return self._kept[place]()
+        if place in self.kept:
+            return self.kept[place]()
         close = next((known for known in self if known.endswith(name.rpartition(".")[2])), next(iter(self), None))
         raise InputError(
             f"The trace has no {name!r}; {len(self)} others, {close!r} for one. If it was left out when the trace was "
@@ -142,10 +130,10 @@ class Trace(Mapping[str, Tensor]):
         )
 
     def __contains__(self, name: object) -> bool:
-        return self.about.same.get(str(name), name) in self._kept
+        return self.about.same.get(str(name), name) in self.kept
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in self.about.axes if self.about.same.get(name, name) in self._kept)
+        return (name for name in self.about.axes if self.about.same.get(name, name) in self.kept)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -159,7 +147,7 @@ class Trace(Mapping[str, Tensor]):
     def parameter(self, name: str) -> Tensor | None:
         """A weight of the model, by its name; None where the trace was saved without it."""
         name = self.about.shared.get(name, name)
-        return self._parameters[name]() if name in self._parameters else None
+        return self.parameters[name]() if name in self.parameters else None
 
     def __repr__(self) -> str:
         return f"<Trace: {self.about.source.text!r} → {self.about.target.text!r}, {len(self)} tensors>"
@@ -187,6 +175,10 @@ class Trace(Mapping[str, Tensor]):
     def steps(self) -> int:
         """Target positions that were traced."""
         return len(self["output.log_probability"])
+
+    def piece(self, token: int) -> str:
+        """A target token as one would show it; one that was never looked at, as its number."""
+        return self.about.pieces.get(str(token), f"#{token}")
 
     @property
     def text(self) -> str:
@@ -222,6 +214,12 @@ class Trace(Mapping[str, Tensor]):
             source.append(KeyValues(*(self[f"{layer}.cross_attention.{letter}"] for letter in "kv")))
         return Step(number, self.reads[number], self.target[number], past, source)
 
+    def figure(self, view: str, **options: Any) -> "Figure":
+        """A picture of the trace: `trace.figure("attention", head=2).save("it.svg")`; see `inspection.figures`."""
+        from glassformer.inspection.figures import figure  # it knows traces, and not every trace is drawn
+
+        return figure(self, view, **options)
+
     def save(
         self,
         path: str | os.PathLike[str],
@@ -233,37 +231,16 @@ class Trace(Mapping[str, Tensor]):
 
         `parameters`: patterns of weights that go with it, "decoder.layers.0.*" say; they are the large part of a model.
         """
-        tensors = {name: self[name] for name in self._names(detail)}
-        weights = {f"{WEIGHT}{name}": get() for name, get in self._parameters.items() if _matches(name, parameters)}
-        tensors |= weights
-        if half:
-            tensors = {name: _halved(name, tensor) for name, tensor in tensors.items()}
-        same = {name: kept for name, kept in self.about.same.items() if kept in tensors}
-        axes = {name: letters for name, letters in self.about.axes.items() if same.get(name, name) in tensors}
-        about = self.about.model_copy(update={"same": same, "axes": axes})
-        header = {HEADER: json.dumps(about.model_dump(mode="json"), ensure_ascii=False)}
-        contents = {  # copies, because some are parts of one table
-            name: tensor.clone(memory_format=torch.contiguous_format)
-            for name, tensor in (tensors | _tree_tensors(self.tree)).items()
-        }
-        replace_file(Path(path), save(contents, header))
+        from glassformer.inspection.trace_file import write_trace  # which knows traces
 
-    def _names(self, detail: Detail) -> list[str]:
-        if detail not in DETAILS:
-            raise InputError(f"detail is one of {', '.join(DETAILS)}, and not {detail!r}.")
-        wanted, but_not = DETAILS[detail]
-        return [name for name in self._kept if _matches(name, wanted) and not _matches(name, but_not)]
+        write_trace(self, Path(path), detail, half, parameters)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Trace":
         """The trace in a file; its tensors are read when they are asked for."""
-        try:
-            return _opened(Path(path))
-        except (SafetensorError, OSError) as error:
-            why = str(error).splitlines()[0].removesuffix(".")
-            raise DirectoryError(f"{path} is not a readable trace: {why}.") from None
-        except GlassformerError as error:
-            raise DirectoryError(f"{path} is not a readable trace: {error}") from None
+        from glassformer.inspection.trace_file import read_trace
+
+        return read_trace(Path(path))
 
 
 def in_memory(
@@ -280,73 +257,3 @@ def _at_hand(tensors: Mapping[str, Tensor]) -> dict[str, Callable[[], Tensor]]:
 def request_of(about: About) -> Request:
     """What was asked for, before any change."""
     return Request(about.asked.ids, tuple(about.prefix))
-
-
-def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _halved(name: str, tensor: Tensor) -> Tensor:
-    """In float16, unless it is a small one that is computed with, or holds numbers that float16 does not."""
-    if not tensor.is_floating_point() or name.startswith("output."):
-        return tensor
-    finite = tensor.nan_to_num(0, 0, 0)
-    return tensor if finite.numel() and finite.abs().max() > LARGEST_HALF else tensor.half()
-
-
-def _tree_tensors(tree: Tree | None) -> dict[str, Tensor]:
-    if tree is None:
-        return {}
-    return {
-        "search.parent": torch.tensor(tree.parent, dtype=torch.int32),
-        "search.token": torch.tensor(tree.token, dtype=torch.int32),
-        "search.log_probability": torch.tensor(tree.log_probability, dtype=torch.float64),
-        "search.score": torch.tensor(tree.score, dtype=torch.float64),
-        "search.fate": torch.tensor([FATES.index(fate) for fate in tree.fate], dtype=torch.uint8),
-    }
-
-
-def _tree(tensors: dict[str, Tensor], about: About) -> Tree | None:
-    if not tensors:
-        return None
-    try:
-        parent, token, log_probability, score, fate = (
-            tensors[name].tolist() for name in ("parent", "token", "log_probability", "score", "fate")
-        )
-        fates: list[Fate] = [FATES[code] for code in fate]
-        whole = len(parent) == len(token) == len(log_probability) == len(score) == len(fates)
-        # A parent stands before its children: so every way back ends at the start.
-        rooted = parent[:1] == [-1] and all(0 <= own < number for number, own in enumerate(parent[1:], start=1))
-    except (KeyError, IndexError, TypeError):
-        whole = rooted = False
-    if not (whole and rooted):
-        raise DirectoryError("its tree of hypotheses is none.")
-    return Tree(parent, token, log_probability, score, fates, about.search.length_penalty, about.limit)
-
-
-def _opened(path: Path) -> Trace:
-    with path.open("rb") as raw:
-        header = int.from_bytes(raw.read(8), "little")
-    if header > LARGEST_HEADER:
-        raise DirectoryError(f"its list has {header:,} bytes, and may have {LARGEST_HEADER:,}.")
-    file = safe_open(path, framework="pt")
-    about = _about((file.metadata() or {}).get(HEADER))
-    names = set(file.keys())
-    searched = {name.removeprefix("search."): file.get_tensor(name) for name in names if name.startswith("search.")}
-    kept = {name: partial(file.get_tensor, name) for name in about.axes if name in names}
-    weights = {name.removeprefix(WEIGHT): partial(file.get_tensor, name) for name in names if name.startswith(WEIGHT)}
-    return Trace(about, kept, _tree(searched, about), weights)
-
-
-def _about(text: str | None) -> About:
-    if text is None:
-        raise DirectoryError("it is a safetensors file, but not one of a trace.")
-    try:
-        table: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        raise DirectoryError("what it says of itself is not JSON.") from None
-    if not isinstance(table, dict):
-        raise DirectoryError("what it says of itself is no table.")
-    if table.get("format") != FORMAT:
-        raise DirectoryError(f"it is of format {table.get('format')!r}, and this version reads {FORMAT}.")
-    return About(**table)

@@ -67,6 +67,7 @@ def trace(
         target = _followed(tree, hypothesis)
     target = list(target)
     tensors, axes, same = _passed(mine, request.source, target[:steps])
+    seen = sorted({*tensors["output.likeliest"].flatten().tolist(), *target, *(tree.token if tree else ())})
     about = About(
         version=__version__,
         config=model.config,
@@ -75,6 +76,7 @@ def trace(
         source=names.side(request.source, "source"),
         target=names.side(target, "target"),
         first=names.pieces([model.config.bos_id], "target")[0],
+        pieces=dict(zip(map(str, seen), names.pieces(seen, "target"), strict=True)),
         prefix=list(asked.prefix),
         given=tree is None,
         search=how,

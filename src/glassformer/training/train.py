@@ -46,7 +46,12 @@ def work(run: Run, world: World, watcher: Watcher) -> dict[str, Any] | None:
     trainer = Trainer(run, world, watcher)
     trainer.train()
     results = trainer.last_scores()
-    return write_report(run, trainer.state, trainer.model.n_parameters, results) if world.is_chief else None
+    if not world.is_chief:
+        return None
+    from glassformer.training.aligning import choose_alignment  # wanted once a run, and not by every import
+
+    choose_alignment(run, run.directory / f"best-{trainer.state.best_update}", watcher.said)
+    return write_report(run, trainer.state, trainer.model.n_parameters, results)
 
 
 def finished_report(run: Run) -> dict[str, Any] | None:

@@ -1,0 +1,10 @@
+"""Figures drawn from a trace: `figure(trace, "attention", head=2).save("it.svg")`. Needs no model.
+
+What is drawn is decided in TypeScript (`frontend/src/figures`), which a page shares; here its data is picked.
+"""
+
+from glassformer.inspection.figures.figure import Figure, figure
+from glassformer.inspection.figures.options import FigureOptions
+from glassformer.inspection.figures.views import VIEWS
+
+__all__ = ["VIEWS", "Figure", "FigureOptions", "figure"]

@@ -1,0 +1,121 @@
+"""The data of views that show one attention: only what each needs."""
+
+import re
+from typing import Any
+
+import torch
+
+from glassformer.errors import InputError
+from glassformer.inspection.figures.numbers import Table, matrices, matrix, rounded_number, weight
+from glassformer.inspection.figures.options import FigureOptions
+from glassformer.inspection.figures.tokens import position_of, source_tokens, target_tokens
+from glassformer.inspection.trace import Trace
+from glassformer.model.dims import Tensor
+
+ADDRESS = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(self|cross)_attention")
+
+NEEDS: dict[str, tuple[str, ...]] = {
+    "qkv": ("input", "memory", "q", "k", "v", "wq", "wk", "wv"),
+    "self-attention": ("q", "k", "v", "scores", "weights", "context"),
+    "heads": ("q", "k", "v"),
+    "heads-out": ("context", "share"),
+    "concat": ("context", "wo", "output"),
+    "multi-head": ("input", "memory", "q", "k", "v", "wq", "wk", "wv", "weights", "context", "wo", "output"),
+    "attention": ("weights",),
+}
+"""What each view of an attention draws."""
+ONE_HEAD = ("qkv", "self-attention")
+"""Views that show one head: the first, unless another is asked for."""
+
+
+def attention_data(trace: Trace, view: str, options: FigureOptions) -> dict[str, Any]:
+    """`AttentionData` of frontend/src/figures/types.ts."""
+    at = address(trace, options.at)
+    found = ADDRESS.fullmatch(at)
+    assert found, at
+    stack, layer, kind = found.groups()
+    queries = source_tokens(trace) if stack == "encoder" else target_tokens(trace)
+    keys = queries if kind == "self" else source_tokens(trace)
+    config = trace.config
+    head = checked_head(trace, options.head)
+    about = {
+        "place": {"stack": stack, "layer": int(layer), "kind": kind},
+        "heads": config.n_heads,
+        "head": 0 if head is None and view in ONE_HEAD else head,
+        "token": position_of(options.token, [token["text"] for token in queries]),
+        "queries": queries,
+        "keys": keys,
+        "scaled": config.scale_scores,
+        "biased": config.positions == "relative" and kind == "self",
+        "linearBias": config.linear_bias,
+        "positions": config.positions,
+        "causal": stack == "decoder" and kind == "self",
+    }
+    return about | {name: _part(trace, at, kind, name) for name in NEEDS[view]}
+
+
+def address(trace: Trace, at: str | None) -> str:
+    """The attention that is asked for: the encoder's last, unless one is."""
+    if at is None:
+        return f"encoder.layers.{trace.config.encoder_layers - 1}.self_attention"
+    if at in trace.attentions:
+        return at
+    if trace.config.decoder_ssru and re.fullmatch(r"decoder\.layers\.\d+\.self_attention", at):
+        raise InputError(
+            f"There is no {at}: this decoder remembers its target by a recurrence (SSRU) and has no self-attention. "
+            "Its cross-attention can be drawn, and `film` shows what it remembers."
+        )
+    raise InputError(f"No attention is at {at!r}; there are {', '.join(trace.attentions)}.")
+
+
+def checked_head(trace: Trace, head: int | None) -> int | None:
+    if head is not None and head >= trace.config.n_heads:
+        raise InputError(f"There are {trace.config.n_heads} heads, counted from 0, and none is {head}.")
+    return head
+
+
+def _part(trace: Trace, at: str, kind: str, name: str) -> Any:
+    config = trace.config
+    match name:
+        case "input":
+            return matrix(trace[f"{at}.input"])
+        case "memory":
+            return matrix(trace[f"{at}.input" if kind == "self" else "memory"])
+        case "output":
+            return matrix(trace[f"{at}.output"])
+        case "scores":
+            return matrices(trace[f"{at}.scores"])
+        case "weights":
+            return matrices(visible_weights(trace, at))
+        case "share":
+            norms = trace[f"{at}.heads_out_norm"].double().mean(1)
+            return [rounded_number(norm) for norm in norms.tolist()]
+        case "wo":
+            projection = trace.parameter(f"{at}.out_proj.weight")
+            size = config.n_heads * config.d_head
+            return weight(None if projection is None else projection.T, size, config.d_model)
+        case "wq" | "wk" | "wv":
+            return _projections(trace, f"{at}.{name[1]}_proj.weight")
+    return matrices(trace[f"{at}.{name}"])
+
+
+def _projections(trace: Trace, name: str) -> list[Table]:
+    """W_Q, W_K or W_V as the paper writes it, D × K for each head."""
+    config = trace.config
+    found = trace.parameter(name)
+    shape = (config.d_model, config.d_head)
+    if found is None:
+        return [weight(None, *shape)] * config.n_heads
+    return [weight(one.T, *shape) for one in found.unflatten(0, (config.n_heads, -1))]
+
+
+def visible_weights(trace: Trace, at: str) -> Tensor:
+    """An attention's weights, with NaN where nothing may be looked at: masked is not 0."""
+    weights = trace[f"{at}.weights"].double()
+    if f"{at}.scores" in trace:
+        hidden = trace[f"{at}.scores"] == -torch.inf
+    elif trace.axes(f"{at}.weights")[1:] == ("T", "T"):  # saved without scores: the target never looks ahead
+        hidden = torch.ones(weights.shape[1:], dtype=torch.bool).triu(1).expand_as(weights)
+    else:
+        return weights
+    return weights.masked_fill(hidden.to(weights.device), torch.nan)

@@ -1,0 +1,66 @@
+"""A figure: an SVG with real text and its description, to be saved, shown in a notebook, or drawn as PNG."""
+
+import os
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+from glassformer.errors import InputError
+from glassformer.inspection.figures.options import FigureOptions
+from glassformer.inspection.figures.png import as_png
+from glassformer.inspection.figures.renderer import as_svg
+from glassformer.inspection.figures.views import view_data
+from glassformer.inspection.trace import Trace
+from glassformer.sealed import replace_file
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One view of a trace."""
+
+    view: str
+    svg: str
+
+    @cached_property
+    def title(self) -> str:
+        return self._element("title")
+
+    @cached_property
+    def description(self) -> str:
+        """What the figure shows, in sentences with numbers."""
+        return self._element("desc")
+
+    def png(self, scale: float | int = 2) -> bytes:
+        """As PNG, 96 dots to an inch times `scale`; text in the fonts of this machine."""
+        return as_png(self.svg, scale)
+
+    def save(self, path: str | os.PathLike[str], scale: float | int = 2) -> None:
+        """As .svg or .png, by the path's ending; whole or not at all."""
+        kind = Path(path).suffix.lower()
+        if kind not in (".svg", ".png"):
+            raise InputError(f"A figure is saved as .svg or .png, and {os.fspath(path)!r} is neither.")
+        replace_file(Path(path), self.svg.encode() if kind == ".svg" else self.png(scale))
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"image/svg+xml": self.svg, "text/plain": f"{self.title}. {self.description}"}
+
+    def __repr__(self) -> str:
+        return f"<Figure {self.view}: {self.title}>"
+
+    def _element(self, name: str) -> str:
+        found = re.search(rf"<{name}[^>]*>(.*?)</{name}>", self.svg, re.DOTALL)
+        return unescape(found[1]) if found else ""
+
+
+def figure(trace: Trace, view: str, **options: Any) -> Figure:
+    """A view of a trace: one of `VIEWS`, told what `FigureOptions` lists."""
+    chosen = FigureOptions(**options)
+    data = view_data(trace, view, chosen)
+    look = {"width": int(chosen.width.removesuffix("mm")), "dark": chosen.dark, "caption": chosen.caption}
+    return Figure(view, as_svg(view, data, look))

@@ -1,0 +1,98 @@
+"""The data of views that show what is written: the caches step by step, the next token, the tree of the search."""
+
+from typing import Any
+
+import torch
+
+from glassformer.errors import InputError
+from glassformer.inspection.figures.attentions import checked_head
+from glassformer.inspection.figures.numbers import matrix, rounded_number
+from glassformer.inspection.figures.options import FigureOptions
+from glassformer.inspection.figures.tokens import position_of, source_tokens, target_tokens
+from glassformer.inspection.trace import Trace
+
+
+def film_data(trace: Trace, options: FigureOptions) -> dict[str, Any]:
+    """`FilmData` of frontend/src/figures/types.ts."""
+    layer = decoder_layer(trace, options.at)
+    head = checked_head(trace, options.head) or 0
+    name = f"decoder.layers.{layer}"
+    recurrent = trace.config.decoder_ssru
+    own = trace[f"{name}.recurrence.cell"] if recurrent else trace[f"{name}.self_attention.k"][head]
+    return {
+        "layer": layer,
+        "layers": trace.config.decoder_layers,
+        "heads": trace.config.n_heads,
+        "head": head,
+        "source": source_tokens(trace),
+        "target": target_tokens(trace),
+        "crossK": matrix(trace[f"{name}.cross_attention.k"][head]),
+        "selfK": matrix(own),
+        "recurrent": recurrent,
+    }
+
+
+def decoder_layer(trace: Trace, at: str | None) -> int:
+    """The decoder layer that an address names, the last one unless given."""
+    layers = trace.config.decoder_layers
+    if at is None:
+        return layers - 1
+    for layer in range(layers):
+        if f"{at}.".startswith(f"decoder.layers.{layer}."):
+            return layer
+    raise InputError(f"{at!r} is in none of the {layers} decoder layers: decoder.layers.0 is the first.")
+
+
+def softmax_data(trace: Trace, options: FigureOptions) -> dict[str, Any]:
+    """`SoftmaxData` of frontend/src/figures/types.ts."""
+    position = position_of(options.token, trace.target)
+    if position is None:
+        position = int(trace["output.entropy"].argmax())
+    logits = trace["output.likeliest_logits"][position].double()
+    probabilities = (logits - trace["output.log_normaliser"][position].double()).exp().tolist()
+    likeliest = list(zip(trace["output.likeliest"][position].tolist(), probabilities, strict=True))
+    written = trace.about.target.ids[position]
+    written_probability = float(trace["output.log_probability"][position].double().exp())
+    shown = likeliest[: options.likeliest]
+    if written not in dict(shown):
+        shown = [*shown[: options.likeliest - 1], (written, written_probability)]
+    rest = max(0.0, 1 - sum(probability for _, probability in shown))
+    return {
+        "position": position,
+        "positions": trace.steps,
+        "before": trace.reads[: position + 1],
+        "written": trace.target[position],
+        "writtenProbability": rounded_number(written_probability),
+        "likeliest": [
+            {"text": trace.piece(token), "probability": rounded_number(probability), "written": token == written}
+            for token, probability in shown
+        ],
+        "rest": {"count": trace.config.vocab_size - len(shown), "probability": round(rest, 4)},
+        "entropy": rounded_number(float(trace["output.entropy"][position])),
+    }
+
+
+def beam_data(trace: Trace, options: FigureOptions) -> dict[str, Any]:
+    """`BeamData` of frontend/src/figures/types.ts."""
+    tree = trace.tree
+    if tree is None:
+        raise InputError("The target of this trace was given, so no search looked for it: trace without a target.")
+    probabilities = torch.tensor(tree.log_probability, dtype=torch.float64).exp().tolist()
+    nodes = zip(tree.parent, tree.token, probabilities, tree.score, tree.fate, strict=True)
+    ended = tree.ended
+    return {
+        "size": trace.about.search.width,
+        "lengthPenalty": tree.length_penalty,
+        "nodes": [
+            {
+                "parent": parent,
+                "text": trace.piece(token),
+                "probability": rounded_number(probability),
+                "score": rounded_number(score),
+                "fate": fate,
+            }
+            for parent, token, probability, score, fate in nodes
+        ],
+        "ended": ended,
+        "followed": ended[trace.about.hypothesis] if trace.about.hypothesis < len(ended) else None,
+    }

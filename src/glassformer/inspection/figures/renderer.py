@@ -1,0 +1,45 @@
+"""The renderer: `figures.js`, built from frontend/src/figures, run in QuickJS. No browser and no Node."""
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from glassformer.errors import GlassformerError
+
+BUNDLE = Path(__file__).with_name("figures.js")
+MISSING = "Drawing needs two small packages: pip install 'glassformer[figures]'."
+_CALL = """
+function draw(view, data, options) {
+  return glassformerFigures.render(view, JSON.parse(data), JSON.parse(options));
+}
+"""
+
+_own = threading.local()
+"""Each thread's renderer: QuickJS may be used only by the thread that made it."""
+
+
+def as_svg(view: str, data: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    """The SVG of a view of data. Both go in as JSON, so what is drawn is what anybody can read."""
+    draw = getattr(_own, "draw", None)
+    if draw is None:
+        draw = _own.draw = _renderer()
+    return cast(str, draw(view, json.dumps(data, allow_nan=False), json.dumps(options)))
+
+
+def _renderer() -> Callable[[str, str, str], object]:
+    try:
+        import quickjs  # type: ignore[import-untyped]
+    except ImportError:
+        raise GlassformerError(MISSING) from None
+    context = quickjs.Context()
+    context.eval(_bundle() + _CALL)
+    # The function keeps its context alive.
+    return cast("Callable[[str, str, str], object]", context.get("draw"))
+
+
+@cache
+def _bundle() -> str:
+    return BUNDLE.read_text(encoding="utf-8")

@@ -1,0 +1,40 @@
+"""Every view by its name, with what it shows."""
+
+from typing import Any
+
+from glassformer.errors import InputError
+from glassformer.inspection.figures.attentions import NEEDS, attention_data
+from glassformer.inspection.figures.bridge import bridge_data
+from glassformer.inspection.figures.options import FigureOptions
+from glassformer.inspection.figures.outputs import beam_data, film_data, softmax_data
+from glassformer.inspection.trace import Trace
+
+VIEWS = {
+    "qkv": "X × W_Q = Q, X × W_K = K, X × W_V = V, for one head",
+    "self-attention": "softmax(Q Kᵀ / √K) V = Z, for one head",
+    "heads": "the Q, K and V of every head",
+    "heads-out": "the Z of every head, and how much each brings",
+    "concat": "all Z side by side, times W_O",
+    "multi-head": "the whole attention, from tokens to output",
+    "bridge": "from the encoder's output to every decoder layer's own K and V",
+    "attention": "who looks at whom: one head, or all of them",
+    "film": "decoding step by step, with both caches",
+    "beam": "the tree of the search",
+    "softmax": "the likeliest tokens at one target position",
+}
+
+
+def view_data(trace: Trace, view: str, options: FigureOptions) -> dict[str, Any]:
+    """What the renderer needs for a view of a trace, and no more."""
+    if view in NEEDS:
+        return attention_data(trace, view, options)
+    match view:
+        case "bridge":
+            return bridge_data(trace, options)
+        case "film":
+            return film_data(trace, options)
+        case "beam":
+            return beam_data(trace, options)
+        case "softmax":
+            return softmax_data(trace, options)
+    raise InputError(f"No view is called {view!r}; there are {', '.join(VIEWS)}.")

@@ -1,0 +1,70 @@
+"""What comes of a sentence: candidates, evidence, a verdict. It is what this model takes a word for."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from glassformer.who.evidence import Evidence, decide
+from glassformer.who.following import normal
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One sentence, and what this model takes the word for in it."""
+
+    source: str
+    translation: str
+    word: str
+    candidates: list[str]
+    place: int | None
+    """Which word of the translation is the pronoun; None where no word follows any candidate."""
+    scores: dict[str, float]
+    """The log-probability of the translation with each alternative in the pronoun's place, in nats."""
+    own_pronouns: list[str | None]
+    """Which pronoun each candidate has, where that is known."""
+    evidence: list[Evidence]
+
+    @property
+    def pronoun(self) -> str | None:
+        """What the word became."""
+        return None if self.place is None else normal(self.translation.split()[self.place])
+
+    @cached_property
+    def verdict(self) -> int | None:
+        """The candidate; None for "undecided"."""
+        return decide(self.evidence)
+
+    @property
+    def votes(self) -> tuple[int, int]:
+        """How many rows point to the verdict, of those that count and point to anyone."""
+        pointing = [row.points_to for row in self.evidence if row.votes and row.points_to is not None]
+        return (0 if self.verdict is None else pointing.count(self.verdict)), len(pointing)
+
+    @property
+    def preference(self) -> float | None:
+        """By how many nats the pronoun is likelier than the best of its alternatives."""
+        if self.pronoun is None or len(self.scores) < 2:
+            return None
+        return self.scores[self.pronoun] - max(value for word, value in self.scores.items() if word != self.pronoun)
+
+
+@dataclass(frozen=True)
+class Who:
+    """What a word is taken for, in a sentence and (if asked) in a second one that differs in a word."""
+
+    readings: list[Reading]
+    swap: tuple[str, str] | None
+    """The word that differs, and what stands there in the second sentence."""
+    found: bool
+    """Whether the second sentence was looked for, rather than asked for."""
+
+
+def with_pronouns(reading: Reading, own: dict[str, str]) -> Reading:
+    """The reading with a row of whose pronoun is likelier, where each candidate's is known."""
+    pronouns = [own.get(name) for name in reading.candidates]
+    values = [reading.scores[word] for word in pronouns if word in reading.scores and word is not None]
+    reading = replace(reading, own_pronouns=pronouns)
+    if len(values) < len(pronouns):
+        return reading
+    best = max(reading.scores.values())
+    row = Evidence("pronoun", "log p with it, nats behind the best", [value - best for value in values])
+    return replace(reading, evidence=[*reading.evidence, row])

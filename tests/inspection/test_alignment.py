@@ -1,0 +1,452 @@
+"""Word alignment: links, their error rate, links learned from sentences, and heads chosen by measurement."""
+
+import json
+import math
+import random
+import shutil
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glassformer import Translator, load_model, street
+from glassformer.errors import DataError, DirectoryError, InputError
+from glassformer.inspection import record
+from glassformer.inspection.aer import Agreement, Links, agreement, read_links, written
+from glassformer.inspection.alignment import (
+    Choice,
+    Look,
+    WordPair,
+    align,
+    read_choice,
+    shares,
+    simple_choice,
+    spread,
+    word_looks,
+    word_pair,
+    write_choice,
+)
+from glassformer.inspection.choosing import choose_heads, evenly, every_look
+from glassformer.inspection.silver import one_way, silver_links
+from glassformer.inspection.words import Word
+from glassformer.sealed import verify
+from glassformer.shelf import find_model
+from glassformer.street.links import links as true_links
+from glassformer.street.links import words as street_words
+from tests.models import build, configs, seeds
+from tests.small_translator import model as small_model
+from tests.small_translator import saved
+
+# ---- the error rate
+
+pairs_of_numbers = st.frozensets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8)
+golds = st.builds(lambda sure, more: Links(sure, sure | more), pairs_of_numbers, pairs_of_numbers)
+
+
+@given(st.lists(st.tuples(pairs_of_numbers, golds), max_size=5))
+def test_the_error_rate_is_its_formula(rows):
+    found, gold = [row[0] for row in rows], [row[1] for row in rows]
+    a, s = sum(map(len, found)), sum(len(own.sure) for own in gold)
+    in_sure = sum(1 for own, given in rows for link in own if link in given.sure)
+    in_possible = sum(1 for own, given in rows for link in own if link in given.possible)
+    measured = agreement(found, gold)
+    assert measured == Agreement(a, s, in_sure, in_possible)
+    if a + s:
+        assert measured.aer == pytest.approx(1 - (in_sure + in_possible) / (a + s))
+    assert 0 <= measured.aer <= 1
+    assert 0 <= measured.precision <= 1
+    assert 0 <= measured.recall <= 1
+
+
+@given(st.lists(golds, min_size=1, max_size=5))
+def test_gold_against_itself_has_no_error_and_nothing_finds_nothing(gold):
+    assert agreement([own.sure for own in gold], gold).aer == 0
+    any_sure = any(own.sure for own in gold)
+    assert agreement([[] for _ in gold], gold).aer == (1 if any_sure else 0)
+
+
+@given(pairs_of_numbers, pairs_of_numbers)
+def test_of_sure_links_alone_the_error_rate_goes_both_ways(one, other):
+    forth, back = (agreement([a], [Links(b, b)]) for a, b in ((one, other), (other, one)))
+    assert forth.aer == pytest.approx(back.aer)
+    if one and other:
+        f1 = 2 * forth.precision * forth.recall / (forth.precision + forth.recall or 1)
+        assert forth.aer == pytest.approx(1 - f1)
+
+
+@given(golds)
+def test_links_are_read_as_they_are_written(gold):
+    loose = gold.possible - gold.sure
+    line = " ".join([written(gold.sure), *(f"{i}?{j}" for i, j in loose), *(f"{i}p{j}" for i, j in loose)])
+    assert read_links(line, "here") == gold
+
+
+@pytest.mark.parametrize("entry", ["0", "0-", "-0", "a-b", "0-1-2", "0:1", "٣-٤", "0-9999999999999"])
+def test_what_is_no_link_is_named_with_its_place(entry):
+    with pytest.raises(DataError, match=r"gold, line 3: .* is no link"):
+        read_links(f"0-0 {entry}", "gold, line 3")
+
+
+# ---- links of a model
+
+
+def word_pairs(config, seed, count=3):
+    """Sentences of random ids, cut into words by chance: some tokens belong to none."""
+    chance = random.Random(seed)
+
+    def side(vocab_size):
+        ids = [chance.randrange(vocab_size - 1) for _ in range(chance.randint(1, 9))]
+        ids = [i + (i >= config.pad_id) for i in ids]
+        found, place = [], 0
+        while place < len(ids) - 1:
+            end = min(len(ids) - 1, place + chance.randint(1, 3))
+            if chance.random() < 0.8:
+                found.append(Word(f"w{place}", place, end))
+            place = end
+        return ids, found
+
+    made = []
+    for _ in range(chance.randint(1, count)):
+        (source, source_words), (target, target_words) = side(config.source_vocab_size), side(config.vocab_size)
+        made.append(WordPair(source, target, source_words, target_words))
+    return made
+
+
+def chosen_by_chance(config, seed):
+    looks = every_look(config)
+    chance = random.Random(seed)
+    return Choice(looks=chance.sample(looks, chance.randint(1, len(looks))))
+
+
+def naive(model, pair, choice):
+    """Shares of one pair, word by word and token by token."""
+    with record(model, "decoder.layers.*.cross_attention.weights") as heard:
+        model(torch.tensor([pair.source_ids]), torch.tensor([[model.config.bos_id, *pair.target_ids[:-1]]]))
+    rows = []
+    for target in pair.target:
+        row = []
+        for source in pair.source:
+            total = 0.0
+            for look in choice.looks:
+                weights = heard[f"decoder.layers.{look.layer}.cross_attention.weights"][0, look.head]
+                for place in range(target.first, target.end):
+                    at = place + 1 if look.when == "read" else place
+                    total += float(sum(weights[at, s] for s in range(source.first, source.end)))
+            row.append(total / len(choice.looks) / (target.end - target.first))
+        rest = 1 - sum(row)
+        rows.append([value + rest / len(row) for value in row])
+    return rows
+
+
+@settings(max_examples=40)
+@given(configs(), seeds)
+def test_looks_are_what_one_gets_word_by_word(config, seed):
+    model = build(config, seed)
+    pairs = word_pairs(config, seed)
+    choice = chosen_by_chance(config, seed)
+    found = {number: shares(looks.mean(0)) for number, looks in word_looks(model, pairs, choice.looks)}
+    for number, pair in enumerate(pairs):
+        if not (pair.source and pair.target):
+            assert number not in found
+            continue
+        expected = torch.tensor(naive(model, pair, choice), dtype=torch.float64)
+        torch.testing.assert_close(found[number], expected, atol=1e-9, rtol=0)
+
+
+@settings(max_examples=40)
+@given(configs(), seeds)
+def test_every_target_word_has_one_link_whose_weight_is_a_share_of_one(config, seed):
+    model = build(config, seed)
+    pairs = word_pairs(config, seed)
+    choice = chosen_by_chance(config, seed)
+    for number, looks in word_looks(model, pairs, choice.looks):
+        weights = shares(looks.mean(0))
+        torch.testing.assert_close(weights.sum(-1), torch.ones(len(weights)).double())
+        assert (weights >= 0).all()
+        [links] = align(model, [pairs[number]], choice)
+        assert [link.target for link in links] == list(range(len(pairs[number].target)))
+        for link in links:
+            assert link.weight == pytest.approx(float(weights[link.target].max()))
+            assert link.weight >= 1 / len(pairs[number].source) - 1e-9
+            assert 0 <= link.spread <= 1
+            assert link.uncertain == (link.spread > choice.warn_above)
+
+
+@settings(max_examples=30)
+@given(configs(), seeds)
+def test_other_orders_and_other_neighbours_give_the_same_links(config, seed):
+    model = build(config, seed)
+    pairs = word_pairs(config, seed, count=5)
+    choice = chosen_by_chance(config, seed)
+    together = align(model, pairs, choice)
+    order = random.Random(seed).sample(range(len(pairs)), len(pairs))
+    turned = align(model, [pairs[i] for i in order], choice)
+    alone = [align(model, [pair], choice)[0] for pair in pairs]
+    for i, number in enumerate(order):
+        assert_alike(turned[i], together[number])
+        assert_alike(alone[number], together[number])
+
+
+def assert_alike(links, others):
+    assert [(link.source, link.target) for link in links] == [(link.source, link.target) for link in others]
+    assert [link.weight for link in links] == pytest.approx([link.weight for link in others])
+
+
+@given(st.integers(1, 9), st.integers(1, 5), seeds)
+def test_the_spread_goes_from_one_word_to_all_alike(words, rows, seed):
+    one = torch.eye(words).repeat(rows, 1)
+    assert spread(one).abs().max() == 0
+    if words > 1:
+        torch.testing.assert_close(spread(torch.full((rows, words), 1 / words)), torch.ones(rows))
+    weights = torch.rand(rows, words, generator=torch.Generator().manual_seed(seed)).softmax(-1)
+    entropy = -(weights * weights.log()).sum(-1) / math.log(max(words, 2))
+    torch.testing.assert_close(spread(weights), entropy)
+
+
+@settings(max_examples=30)
+@given(configs(), seeds)
+def test_links_both_ways_and_of_some_share_are_fewer_of_the_same(config, seed):
+    model = build(config, seed)
+    pairs = word_pairs(config, seed)
+    every = align(model, pairs)
+    mutual = align(model, pairs, both_ways=True)
+    strong = align(model, pairs, at_least=0.5)
+    for all_links, both, large in zip(every, mutual, strong, strict=True):
+        assert set(both) <= set(all_links)
+        assert len({link.source for link in both}) == len(both)
+        assert large == [link for link in all_links if link.weight >= 0.5]
+
+
+def test_a_head_that_the_model_does_not_have_is_named():
+    model = small_model()
+    with pytest.raises(InputError, match=r"2 decoder layers of 2 heads.* no layer 2, head 0, read"):
+        align(model, [], Choice(looks=[Look(layer=2, head=0, when="read")]))
+
+
+# ---- choosing
+
+
+@settings(max_examples=30)
+@given(configs(), seeds)
+def test_a_choice_is_no_worse_on_its_own_pairs_than_any_head_or_the_simple_rule(config, seed):
+    model = build(config, seed)
+    pairs = word_pairs(config, seed, count=6)
+    chance = random.Random(seed)
+
+    def gold(pair):
+        every = [(i, j) for i in range(len(pair.source)) for j in range(len(pair.target))]
+        sure = frozenset(link for link in every if chance.random() < 0.3)
+        return Links(sure, sure | frozenset(link for link in every if chance.random() < 0.2))
+
+    given = [gold(pair) for pair in pairs]
+    if not any(own.sure for own in given):
+        return
+    chosen = choose_heads(model, pairs, given)
+
+    def measured(choice):
+        usable = [(pair, own) for pair, own in zip(pairs, given, strict=True) if pair.source and pair.target]
+        found = align(model, [pair for pair, _ in usable], choice)
+        return agreement([[(a.source, a.target) for a in own] for own in found], [own for _, own in usable]).aer
+
+    assert chosen.choice.aer == pytest.approx(measured(chosen.choice), abs=1e-6)
+    assert chosen.simple == pytest.approx(measured(None))
+    assert chosen.choice.aer <= chosen.simple + 1e-6
+    assert len(chosen.singles) == len(every_look(config))
+    for look, aer in chosen.singles[:4]:
+        assert aer == pytest.approx(measured(Choice(looks=[look])))
+        assert chosen.choice.aer <= aer + 1e-6
+    assert [aer for _, aer in chosen.singles] == sorted(aer for _, aer in chosen.singles)
+
+
+def test_what_cannot_be_measured_is_said():
+    model = small_model()
+    pair = WordPair([5, 6, 2], [5, 6, 2], [Word("a", 0, 1)], [Word("b", 0, 1)])
+    nothing = Links(frozenset(), frozenset())
+    with pytest.raises(InputError, match="one belongs to one"):
+        choose_heads(model, [pair], [])
+    with pytest.raises(InputError, match="has a sure link"):
+        choose_heads(model, [pair], [nothing])
+    with pytest.raises(InputError, match="words on both sides"):
+        choose_heads(model, [WordPair([2], [2], [], [])])
+    with pytest.raises(InputError, match="leads out of a pair"):
+        choose_heads(model, [pair], [Links(frozenset({(1, 0)}), frozenset({(1, 0)}))])
+
+
+@given(st.integers(0, 300), st.integers(1, 300))
+def test_evenly_chosen_numbers_are_as_many_as_wanted_and_in_order(count, wanted):
+    found = evenly(count, wanted)
+    assert len(found) == min(count, wanted)
+    assert found == sorted(set(found))
+    assert all(0 <= i < count for i in found)
+
+
+# ---- on the built-in corpus, whose true links are known
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return Translator.load("street")
+
+
+def street_pairs(translator, split, count):
+    made = list(street.sentences(split, count))
+    encode = translator.tokenizer.encode
+    pairs = [
+        word_pair(translator.tokenizer, encode(one.source, "source"), encode(one.target, "target")) for one in made
+    ]
+    for one, pair in zip(made, pairs, strict=True):
+        assert pair.texts == (street_words(one.source), street_words(one.target))
+    return pairs, [Links(*true_links(one)) for one in made]
+
+
+def error_rate(translator, pairs, gold, choice=None):
+    found = align(translator.model, pairs, choice)
+    return agreement([[(link.source, link.target) for link in own] for own in found], gold).aer
+
+
+def test_every_word_of_the_street_has_a_true_link():
+    for one in street.sentences("train", 2000):
+        sure, possible = true_links(one)
+        english, german = street_words(one.source), street_words(one.target)
+        assert sure <= possible
+        assert {i for i, _ in possible} == set(range(len(english)))
+        assert {j for _, j in possible} == set(range(len(german)))
+        assert all((english[i] == ".") == (german[j] == ".") for i, j in possible)
+
+
+def test_heads_chosen_without_gold_are_clearly_better_than_the_simple_rule(translator):
+    dev, _ = street_pairs(translator, "dev", 1000)
+    pairs, gold = street_pairs(translator, "test", 200)
+    chosen = choose_heads(translator.model, dev).choice
+    simple = error_rate(translator, pairs, gold)
+    assert error_rate(translator, pairs, gold, chosen) < simple / 2
+    single = Choice(looks=[choose_heads(translator.model, dev).singles[0][0]])
+    assert error_rate(translator, pairs, gold, chosen) < error_rate(translator, pairs, gold, single) < simple
+
+
+def test_the_built_in_model_comes_with_its_choice_and_warns_of_what_is_wrong(translator):
+    pairs, gold = street_pairs(translator, "test", 200)
+    choice = read_choice(find_model("street"), translator.model.config)
+    assert choice.measured_by == "silver"
+    assert error_rate(translator, pairs, gold, choice) < error_rate(translator, pairs, gold) / 2
+    right = {True: [], False: []}
+    for links, own in zip(align(translator.model, pairs, choice), gold, strict=True):
+        for link in links:
+            right[link.uncertain].append((link.source, link.target) in own.possible)
+    assert sum(right[True]) < len(right[True]) / 2  # warned of: more often wrong than right
+    assert sum(right[False]) > 0.85 * len(right[False])
+
+
+# ---- links learned from the sentences
+
+
+def made_up(seed, count, order):
+    """Sentences of invented words, their translations word by word from a lexicon, put in another order."""
+    chance = random.Random(seed)
+    lexicon = {f"s{i}": f"t{i}" for i in range(60)}
+    pairs, true = [], []
+    for _ in range(count):
+        source = chance.sample(list(lexicon), chance.randint(3, 9))
+        places = order(chance, len(source))
+        pairs.append((source, [lexicon[source[place]] for place in places]))
+        true.append(frozenset((place, number) for number, place in enumerate(places)))
+    return pairs, true
+
+
+ORDERS = {
+    "the same": lambda chance, n: list(range(n)),
+    "reversed": lambda chance, n: list(reversed(range(n))),
+    "any": lambda chance, n: chance.sample(range(n), n),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_lexicon_is_recovered_whatever_the_order_of_words(order):
+    pairs, true = made_up(0, 800, ORDERS[order])
+    silver = silver_links(pairs)
+    assert agreement([own.sure for own in silver], [Links(own, own) for own in true]).aer < 0.02
+    assert silver == silver_links(pairs)
+
+
+def test_a_word_without_a_counterpart_is_left_alone():
+    pairs, true = made_up(1, 800, ORDERS["the same"])
+    pairs = [(source, [*target, "ja"]) for source, target in pairs]
+    silver = silver_links(pairs)
+    assert agreement([own.sure for own in silver], [Links(own, own) for own in true]).aer < 0.05
+
+
+def test_what_both_directions_find_is_sure_and_what_one_finds_is_possible():
+    pairs, _ = made_up(2, 50, ORDERS["any"])
+    forth, back = one_way(pairs), one_way([(target, source) for source, target in pairs])
+    for links, there, again in zip(silver_links(pairs), forth, back, strict=True):
+        turned = {(source, target) for target, source in again}
+        assert links.sure == there & turned
+        assert links.possible == there | turned
+
+
+def test_blank_sides_have_no_links_and_nothing_at_all_is_said():
+    pairs, _ = made_up(3, 50, ORDERS["the same"])
+    silver = silver_links([([], ["t1"]), *pairs, (["s1"], [])])
+    assert silver[0] == silver[-1] == Links(frozenset(), frozenset())
+    with pytest.raises(InputError, match="could be linked"):
+        silver_links([([], ["a"])])
+
+
+# ---- a choice kept with its model
+
+
+def test_a_choice_is_kept_and_replaced_and_the_directory_stays_sealed(tmp_path):
+    directory = saved(tmp_path / "model")
+    config = load_model(directory).config
+    assert read_choice(directory, config) == simple_choice(config)
+    for head in (0, 1):
+        choice = Choice(looks=[Look(layer=1, head=head, when="read")], measured_by="silver", pairs=7, aer=0.25)
+        write_choice(choice, directory)
+        assert read_choice(directory, config) == choice
+        assert "alignment.json" in verify(directory)
+        load_model(directory)
+    assert not [path for path in directory.iterdir() if path.name.startswith(".")]
+
+
+def test_a_choice_that_is_damaged_or_of_another_model_is_refused(tmp_path):
+    directory = saved(tmp_path / "model")
+    config = load_model(directory).config
+    write_choice(Choice(looks=[Look(layer=0, head=5, when="read")]), directory)
+    with pytest.raises(DirectoryError, match=r"alignment\.json is no choice .* no layer 0, head 5"):
+        read_choice(directory, config)
+    path = directory / "alignment.json"
+    path.write_text(path.read_text().replace("5", "1"))
+    with pytest.raises(DirectoryError, match=r"alignment\.json has other contents"):
+        read_choice(directory, config)
+    path.unlink()
+    with pytest.raises(DirectoryError, match=r"alignment\.json is missing"):
+        read_choice(directory, config)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"looks": []}', '{"looks": [1]}', '{"looks": 5}', "[" * 5000])
+def test_what_is_no_choice_is_said_in_a_sentence(tmp_path, content):
+    from glassformer.sealed import add_file
+
+    directory = saved(tmp_path / "model")
+    add_file(directory, "alignment.json", content.encode())
+    with pytest.raises(DirectoryError, match="is no choice of heads"):
+        read_choice(directory, load_model(directory).config)
+
+
+def test_a_file_that_the_manifest_does_not_name_is_not_read(tmp_path):
+    directory = saved(tmp_path / "model")
+    config = load_model(directory).config
+    choice = Choice(looks=[Look(layer=1, head=1, when="read")])
+    (directory / "alignment.json").write_text(choice.as_json())
+    assert read_choice(directory, config) == simple_choice(config)
+
+
+def test_a_directory_without_a_manifest_keeps_no_choice(tmp_path):
+    directory = saved(tmp_path / "model")
+    copy = tmp_path / "copy"
+    shutil.copytree(directory, copy)
+    (copy / "manifest.json").unlink()
+    with pytest.raises(DirectoryError, match=r"has no manifest\.json"):
+        write_choice(simple_choice(load_model(directory).config), copy)
+    assert json.loads((directory / "manifest.json").read_text())["files"].keys() == set(verify(directory))

@@ -1,0 +1,374 @@
+"""Figures: drawn from a trace alone, the same bytes every time, with the trace's own numbers in them."""
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from xml.etree import ElementTree
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glassformer import load
+from glassformer.cli.figure import VIEWS as VIEWS_OF_THE_COMMAND
+from glassformer.decoding import Request
+from glassformer.errors import GlassformerError, InputError, SettingsError
+from glassformer.inspection import Names, Trace, trace
+from glassformer.inspection.figures import VIEWS, figure
+from glassformer.inspection.figures.numbers import rounded, weight
+from glassformer.inspection.figures.options import FigureOptions
+from glassformer.inspection.figures.renderer import BUNDLE, as_svg
+from glassformer.inspection.figures.views import view_data
+from tests.models import configs, seeds, talkative
+from tests.plainly import ROOT, run_plainly
+
+SVG = "{http://www.w3.org/2000/svg}"
+SENTENCE = "The animal didn't cross the street because it was too tired."
+OF_AN_ATTENTION = ("qkv", "self-attention", "heads", "heads-out", "concat", "multi-head", "attention")
+
+
+@cache
+def street():
+    return load("street")
+
+
+@cache
+def told() -> Trace:
+    return street().trace(SENTENCE)
+
+
+def pieces(ids):
+    return street().tokenizer.pieces(ids, "target")
+
+
+def texts(svg: str) -> list[str]:
+    return ["".join(element.itertext()) for element in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+
+
+def of(config, seed, given_target=False) -> Trace:
+    model = talkative(config, seed)
+    usable = [i for i in range(min(config.source_vocab_size, config.vocab_size)) if i != config.pad_id]
+    source = [usable[(seed + step) % len(usable)] for step in range(4)] + [config.eos_id]
+    return trace(model, Request(source), [usable[0], usable[-1], config.eos_id] if given_target else None)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", ["86mm", "178mm"])
+def test_a_figure_is_well_formed_and_says_what_it_shows(view, dark, width):
+    drawn = figure(told(), view, dark=dark, width=width)
+    root = ElementTree.fromstring(drawn.svg)
+    assert root.get("width") == width
+    assert root.find(f"{SVG}title").text == drawn.title
+    assert root.find(f"{SVG}desc").text == drawn.description
+    assert re.search(r"\d", drawn.description)
+    assert drawn.title in drawn._repr_mimebundle_()["text/plain"]
+    # Nothing from outside: pictures lie inside, patterns are its own.
+    links = re.findall(r'(?:href|src)="([^"]{0,12})', drawn.svg) + re.findall(r"url\(([^)]*)\)", drawn.svg)
+    assert all(link.startswith(("data:image/p", "#")) for link in links)
+    assert not re.search(r'[="\s,]-?0*\.?NaN|undefined|Infinity', drawn.svg)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_same_trace_gives_the_same_bytes_in_every_thread(view):
+    once = figure(told(), view).svg
+    with ThreadPoolExecutor(3) as threads:
+        again = list(threads.map(lambda _: figure(told(), view).svg, range(3)))
+    assert again == [once] * 3
+
+
+@pytest.mark.parametrize("view", [*OF_AN_ATTENTION, "bridge", "film"])
+def test_every_token_is_there_as_text(view):
+    written = texts(figure(told(), view, caption=False).svg)
+    tokens = told().target if view == "film" else told().source
+    for piece in tokens:
+        start = piece.removeprefix("▁")[:4]  # the longest are cut
+        assert any(text.startswith(start) for text in written), (view, piece)
+
+
+@cache
+def measure():
+    """How wide the renderer takes a text to be: as wide as in the widest of common fonts."""
+    import quickjs
+
+    context = quickjs.Context()
+    context.eval(BUNDLE.read_text() + "function measure(t, s, b) { return glassformerFigures.measure(t, s, b); }")
+    return context.get("measure")
+
+
+def placed(element: ElementTree.Element, dx: float = 0, dy: float = 0):
+    """Every text that lies level: its box and what it says. Each <g> may move what is in it."""
+    if moved := re.match(r"translate\((\S+) (\S+)\)", element.get("transform", "")):
+        dx, dy = dx + float(moved[1]), dy + float(moved[2])
+    if element.tag == f"{SVG}text" and "rotate" not in element.get("transform", ""):
+        size, bold = float(element.get("font-size", 8)), element.get("font-weight") == "bold"
+        parts = [(element.text, size)]
+        for span in element:
+            parts += [(span.text, float(span.get("font-size", size))), (span.tail, size)]
+        width = sum(measure()(text, own, bold) for text, own in parts if text)
+        left = float(element.get("x")) + dx - width * {"middle": 0.5, "end": 1}.get(element.get("text-anchor"), 0)
+        ground = float(element.get("y")) + dy
+        yield left, ground - 0.72 * size, left + width, ground, "".join(element.itertext())
+    for child in element:
+        yield from placed(child, dx, dy)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("width", ["86mm", "178mm"])
+def test_no_text_lies_on_another_or_beyond_the_edge(view, width):
+    for at in told().attentions if view in OF_AN_ATTENTION else [None]:
+        root = ElementTree.fromstring(figure(told(), view, at=at, width=width).svg)
+        boxes = list(placed(root))
+        right = float(root.get("viewBox").split()[2])
+        for number, (left, top, end, ground, text) in enumerate(boxes):
+            assert left >= 0, text
+            assert end <= right, text
+            for other in boxes[number + 1 :]:
+                across = min(end, other[2]) - max(left, other[0])
+                down = min(ground, other[3]) - max(top, other[1])
+                assert across < 0.8 or down < 0.8, (at, text, other[4])
+
+
+@given(configs(), seeds, st.data())
+@settings(max_examples=25)
+def test_any_model_can_be_drawn(config, seed, data):
+    """Unequal depths, norms first and last, any number of heads, relative, rotary, recurrent."""
+    found = of(config, seed)
+    view = data.draw(st.sampled_from(list(VIEWS)))
+    at = data.draw(st.sampled_from(found.attentions)) if view in OF_AN_ATTENTION else None
+    head = data.draw(st.integers(0, config.n_heads - 1))
+    drawn = figure(found, view, at=at, head=head, width=data.draw(st.sampled_from(["86mm", "178mm"])))
+    ElementTree.fromstring(drawn.svg)
+    assert "NaN" not in drawn.svg
+    assert "undefined" not in drawn.svg
+
+
+@given(configs(decoder_ssru=True, positions="sinusoidal"), seeds)
+@settings(max_examples=4)
+def test_a_recurrent_decoder_says_that_it_has_no_self_attention(config, seed):
+    found = of(config, seed, given_target=True)
+    assert "has no self-attention" in figure(found, "film").description
+    with pytest.raises(InputError, match="has no self-attention"):
+        figure(found, "attention", at="decoder.layers.0.self_attention")
+
+
+@given(configs(decoder_ssru=False), seeds)
+@settings(max_examples=4)
+def test_what_is_masked_is_hatched_and_not_0(config, seed):
+    found = of(config, seed, given_target=True)
+    at = "decoder.layers.0.self_attention"
+    data = view_data(found, "attention", FigureOptions(at=at))
+    for head in data["weights"]:
+        cells = torch.tensor([value is None for value in head["values"]]).view(head["rows"], head["cols"])
+        assert torch.equal(cells, torch.ones(3, 3, dtype=torch.bool).triu(1))
+    drawn = figure(found, "attention", at=at).svg
+    assert "<pattern" in drawn
+    assert "masked" in texts(drawn)
+
+
+def test_the_softmax_shows_the_traces_probabilities():
+    found = told()
+    position = found.target.index("▁es")
+    drawn = figure(found, "softmax", token="es", caption=False)
+    written = texts(drawn.svg)
+    p = found["output.log_probability"][position].exp().item()
+    assert f"{p:.2f} written" in written
+    likeliest = pieces(found["output.likeliest"][position, :10].tolist())
+    assert [text for text in written if f"▁{text}" in likeliest or text in likeliest] == [
+        piece.removeprefix("▁") for piece in likeliest
+    ]
+    data = view_data(found, "softmax", FigureOptions(token="es", likeliest=7))
+    shown = sum(one["probability"] for one in data["likeliest"]) + data["rest"]["probability"]
+    assert shown == pytest.approx(1, abs=1e-3)
+    assert data["rest"]["count"] == found.config.vocab_size - 7
+
+
+def test_the_description_names_the_strongest_of_the_trace():
+    found = told()
+    at, head = "decoder.layers.1.cross_attention", 1
+    row = found.target.index("▁es")
+    weights = found[f"{at}.weights"][head, row]
+    best = found.source[int(weights.argmax())].removeprefix("▁")
+    said = figure(found, "attention", at=at, head=head, token="es").description
+    assert f"after weil, predicting es, looks most at {best} {weights.max():.3f}" in said
+
+
+def test_the_bridge_says_whose_the_matrices_are():
+    found = told()
+    own = figure(found, "bridge").svg
+    assert texts(own).count("own") == 2 * found.config.decoder_layers
+    assert texts(own).count("≠") == found.config.decoder_layers
+    first, second = (f"decoder.layers.{i}.cross_attention.k_proj.weight" for i in range(2))
+    about = found.about.model_copy(update={"shared": found.about.shared | {second: first}})
+    shared = Trace(about, found._kept, found.tree, found._parameters)
+    written = texts(figure(shared, "bridge").svg)
+    assert written.count("own") == 2
+    assert any(text.startswith("shared with dec") for text in written)
+
+
+def test_a_trace_saved_without_weights_is_drawn_without_them(tmp_path):
+    told().save(tmp_path / "trace.safetensors", half=True)
+    loaded = Trace.load(tmp_path / "trace.safetensors")
+    for view in VIEWS:
+        drawn = figure(loaded, view)
+        missing = view in ("qkv", "concat", "multi-head", "bridge")
+        assert ("numbers not saved with this trace" in texts(drawn.svg)) == missing, view
+
+
+def test_attention_can_be_drawn_from_the_smallest_trace(tmp_path):
+    told().save(tmp_path / "trace.safetensors", detail="attention")
+    loaded = Trace.load(tmp_path / "trace.safetensors")
+    for at in loaded.attentions:
+        assert figure(loaded, "attention", at=at).svg == figure(told(), "attention", at=at).svg
+
+
+def test_scripts_that_run_to_the_left_stand_as_they_are_read():
+    arabic = ["▁لم", "▁يعبر", "▁الحيوان", "▁الشارع", "</s>"]
+    config = street().model.config
+    names = Names(pieces=lambda ids, side: [arabic[i % 5] for i in ids], text=lambda ids, side: "")
+    found = trace(street().model, Request([5, 6, 7, 8, config.eos_id]), [5, 6, config.eos_id], names=names)
+    drawn = figure(found, "attention", at="decoder.layers.0.cross_attention", head=0)
+    columns = [e for e in ElementTree.fromstring(drawn.svg).iter(f"{SVG}text") if "rotate" in e.get("transform", "")]
+    columns.sort(key=lambda element: float(element.get("x")))
+    assert [element.text for element in columns] == [one.removeprefix("▁") for one in found.source[::-1]]
+    assert "from right to left" in drawn.description
+
+
+def test_tokens_of_any_kind_make_well_formed_files():
+    strange = ["▁<b>&\"'", "\x00\x1b", "▁", "a" * 300, "\ud800", "🦓", "é́", "]]>", "--"]
+    config = street().model.config
+    names = Names(pieces=lambda ids, side: [strange[i % len(strange)] for i in ids], text=lambda ids, side: "")
+    found = trace(street().model, Request([*range(9, 18), config.eos_id]), [*range(18, 27)], names=names)
+    for view in set(VIEWS) - {"beam"}:
+        ElementTree.fromstring(figure(found, view).svg)
+
+
+@given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=9))
+def test_numbers_keep_four_digits(numbers):
+    for number, kept in zip(numbers, rounded(torch.tensor(numbers, dtype=torch.float64)), strict=True):
+        assert kept == float(f"{number:.4g}")
+
+
+def test_large_weights_are_handed_over_as_means_of_bins():
+    table = weight(torch.arange(300.0 * 130).view(300, 130), 300, 130)
+    assert (table["rows"], table["cols"], table["perRow"], table["perCol"]) == (300, 130, 3, 2)
+    assert len(table["values"]) == 100 * 65
+    assert table["values"][0] == pytest.approx(torch.tensor([0.0, 1, 130, 131, 260, 261]).mean().item(), rel=1e-3)
+
+
+def test_png_and_svg_files(tmp_path):
+    drawn = told().figure("attention", head=2, token="it")
+    drawn.save(tmp_path / "it.svg")
+    drawn.save(tmp_path / "it.png")
+    assert (tmp_path / "it.svg").read_text(encoding="utf-8") == drawn.svg == drawn._repr_svg_()
+    png = (tmp_path / "it.png").read_bytes()
+    assert png.startswith(b"\x89PNG")
+    width = int.from_bytes(png[16:20], "big")
+    assert width == pytest.approx(178 / 25.4 * 96 * 2, abs=2)
+    with pytest.raises(InputError, match=r"saved as \.svg or \.png"):
+        drawn.save(tmp_path / "it.jpg")
+
+
+@pytest.mark.parametrize(
+    ("view", "options", "complaint"),
+    [
+        ("attn", {}, "No view is called 'attn'"),
+        ("attention", {"at": "encoder.layers.9.self_attention"}, "No attention is at"),
+        ("attention", {"head": 4}, "There are 4 heads"),
+        ("attention", {"token": "horse"}, "No token is 'horse'"),
+        ("softmax", {"token": 99}, "none is 99"),
+        ("film", {"at": "encoder.layers.0"}, "none of the 2 decoder layers"),
+        ("attention", {"colour": "red"}, "colour"),
+        ("attention", {"width": "10cm"}, "width"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said_in_one_sentence(view, options, complaint):
+    with pytest.raises((InputError, SettingsError), match=re.escape(complaint)):
+        figure(told(), view, **options)
+
+
+def test_no_tree_without_a_search():
+    with pytest.raises(InputError, match="trace without a target"):
+        figure(street().trace(SENTENCE, "Das Tier schläft."), "beam")
+
+
+def test_a_missing_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    drawn = figure(told(), "softmax")
+    with pytest.raises(GlassformerError, match=re.escape("pip install 'glassformer[figures]'")):
+        drawn.png(scale=1.25)
+    with ThreadPoolExecutor(1) as fresh:  # whose thread has no renderer yet
+        monkeypatch.setitem(sys.modules, "quickjs", None)
+        with pytest.raises(GlassformerError, match=re.escape("pip install 'glassformer[figures]'")):
+            fresh.submit(figure, told(), "softmax").result()
+
+
+def test_drawing_brings_its_packages_only_when_it_draws():
+    run_plainly("""
+        import sys
+        import glassformer.inspection.figures
+        assert not {"quickjs", "resvg_py"} & set(sys.modules)
+    """)
+
+
+NODE = """
+const [bundle] = process.argv.slice(1);
+const input = JSON.parse(require('fs').readFileSync(0, 'utf8'));
+require('vm').runInThisContext(require('fs').readFileSync(bundle, 'utf8'));
+process.stdout.write(JSON.stringify(input.map((one) => glassformerFigures.render(...one))));
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed: QuickJS is not compared with it")
+def test_quickjs_draws_the_bytes_that_node_draws():
+    options = {"width": 178, "dark": False, "caption": True}
+    asked = [[view, view_data(told(), view, FigureOptions()), options] for view in VIEWS]
+    done = subprocess.run(
+        ["node", "-e", NODE, str(BUNDLE)], input=json.dumps(asked), capture_output=True, text=True, check=True
+    )
+    for (view, data, look), theirs in zip(asked, json.loads(done.stdout), strict=True):
+        assert as_svg(view, data, look) == theirs, view
+
+
+@cache
+def write_figures():
+    spec = importlib.util.spec_from_file_location("write_figures", ROOT / "docs/write_figures.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_figures_of_the_docs_are_what_the_model_draws():
+    """If this fails, the built-in model, a tap or the renderer changed: look at the pictures, then `make figures`."""
+    script = write_figures()
+    translator = script.translator()
+    drawn = script.figures(translator.trace(script.SENTENCE))
+    assert {path.stem for path in script.DIRECTORY.glob("*.svg")} == set(drawn)
+    for name, one in drawn.items():
+        assert (script.DIRECTORY / f"{name}.svg").read_text(encoding="utf-8") == one.svg, name
+    assert (script.DIRECTORY / "README.md").read_text(encoding="utf-8") == script.gallery(drawn)
+
+
+def test_the_command_lists_the_views_that_there_are():
+    assert VIEWS_OF_THE_COMMAND == VIEWS
+
+
+def test_the_command_draws(tmp_path):
+    def run(*arguments):
+        command = [shutil.which("glassformer", path=str(ROOT / ".venv/bin")) or "glassformer", "figure", "street"]
+        return subprocess.run([*command, SENTENCE, *arguments], capture_output=True, text=True, check=False)
+
+    done = run("attention", str(tmp_path / "it.svg"), "--head", "1", "--token", "it", "--width", "86mm")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Head 1 of encoder layer 1, self-attention: it looks most at ")
+    ElementTree.parse(tmp_path / "it.svg")
+    done = run("--all", str(tmp_path / "all"), "--target", "Das Tier schläft.")
+    assert {path.stem for path in (tmp_path / "all").iterdir()} == set(VIEWS) - {"beam"}
+    assert "trace without a target" in done.stderr
+    assert run("attention").returncode == 1
