@@ -131,9 +131,12 @@ def _sentence(found: Any, settings: type[Settings]) -> str:
 
 
 def _options(settings: type[Settings], sections: Sequence[int | str]) -> list[str]:
-    """The options that a section of the settings has."""
+    """The options that a section of the settings has; none that we know of inside a list or a choice of several."""
     for section in sections:
-        field = settings.model_fields[str(section)]
-        kinds = [field.annotation, *get_args(field.annotation)]
-        settings = next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Settings))
+        field = settings.model_fields.get(str(section))
+        kinds = [] if field is None else [field.annotation, *get_args(field.annotation)]
+        found = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Settings)), None)
+        if found is None:
+            return []
+        settings = found
     return list(settings.model_fields)

@@ -251,6 +251,7 @@ def test_of_damaged_trace_files_only_our_errors_come(tmp_path):
         ("[]", "no table"),
         ('{"format": 7}', "of format 7, and this version reads 1"),
         ('{"format": 1, "surprise": 1}', "surprise"),
+        ('{"format": 1, "changes": [{"kind": "remove-head", "at": "x", "head": 0, "by": 1}]}', "changes"),
     ],
 )
 def test_other_files_are_told_apart(tmp_path, about, words):

@@ -17,6 +17,7 @@ from glassformer.cli.explain import explain
 from glassformer.cli.export import export
 from glassformer.cli.figure import figure
 from glassformer.cli.score import score
+from glassformer.cli.serve import serve
 from glassformer.cli.street import street
 from glassformer.cli.train import train
 from glassformer.cli.translate import translate
@@ -41,6 +42,7 @@ app.command()(explain)
 app.command()(export)
 app.command()(figure)
 app.command()(score)
+app.command()(serve)
 app.command()(street)
 app.command()(train)
 app.command()(translate)

@@ -1,0 +1,249 @@
+"""What is asked and what is answered: every option with its meaning, from which the API's description is made."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from glassformer.inspection.changes import AnyChange
+from glassformer.settings import Settings
+
+
+def real(text: str) -> str:
+    """Text that a file could hold."""
+    if "\0" in text:
+        raise ValueError("A text holds the character 0, which is none that can be written: leave it out.")
+    return text
+
+
+Text = Annotated[str, AfterValidator(real)]
+Place = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Width = Annotated[int, Field(ge=1, le=1000)]
+Amount = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False, strict=False)]
+
+
+class AskTranslation(Settings):
+    """`POST /api/translate`."""
+
+    text: Text | list[Text]
+    """A text, or several: as many translations come back, in order."""
+    beam: Width | None = None
+    """Hypotheses kept while searching; 1 is greedy search. Unless given 4, or as many as the server allows."""
+    n_best: Width = 1
+    """Translations wanted of each text, best first."""
+    length_penalty: Amount = 1.0
+    """Translations compete by log-probability / length ** this; 0 favours short ones."""
+    no_repeat: Annotated[int, Field(ge=0, le=1000)] = 0
+    """No run of so many tokens may occur twice; 0 allows it."""
+    tokens: bool = False
+    """Whether tokens and their log-probabilities are wanted."""
+    alignment: bool = False
+    """Whether it is wanted which source word each word of the best translation looks at."""
+    source: Text | None = None
+    """The language of the text, where a model knows many."""
+    target: Text | None = None
+    """The language wanted, where a model knows many."""
+
+
+class AskTrace(Settings):
+    """`POST /api/explore`."""
+
+    text: Text
+    """What to translate and look at; in one piece."""
+    target: Text | None = None
+    """The translation to look at; the model's own unless given."""
+    beam: Width | None = None
+    """Hypotheses kept while searching. Unless given 4, or as many as the server allows."""
+    hypothesis: Place = 0
+    """Which of those that the search ended is followed, the best first."""
+    source_language: Text | None = None
+    """The language of the text, where a model knows many."""
+    target_language: Text | None = None
+    """The language of the translation, where a model knows many."""
+
+
+class Replacement(Settings):
+    """Another word in the place of one of the source."""
+
+    old: Text
+    """As it is written; the first that is so."""
+    new: Text
+
+
+class AskWhatIf(BaseModel):
+    """`POST /api/explore/{id}/what-if`."""
+
+    # Each change complains for itself, about its own options.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+    changes: list[AnyChange] = Field(default_factory=list)
+    """Heads removed, edges cut, matrices replaced, ...: see `glassformer.inspection.changes`."""
+    replace: list[Replacement] = Field(default_factory=list)
+    """Words of the source that are others."""
+
+
+class AskLibre(BaseModel):
+    """`POST /translate`, as LibreTranslate's clients ask it; what they say beside this is passed over."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+    q: Text | list[Text]
+    """A text, or several."""
+    source: Text = "auto"
+    """A code of `/languages`, or "auto"."""
+    target: Text = ""
+    """A code of `/languages`."""
+    format: Text = "text"
+    """Only "text"."""
+    alternatives: Annotated[int, Field(ge=0, le=1000)] = 0
+    """Other translations wanted."""
+    api_key: Text | None = None
+    """Where the server asks for one."""
+
+
+class Answered(BaseModel):
+    """One translation of a text."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    text: str
+    score: float | None
+    """Log-probability / length ** length_penalty, in nats."""
+    tokens: list[str] | None = None
+    """As the model wrote them; ▁ stands for a space."""
+    log_probabilities: list[float | None] | None = None
+    """Of each token after those before it, in nats."""
+
+
+class Linked(BaseModel):
+    """A target word and the source word that it looks at most: numbers of words, from 0."""
+
+    source: int
+    target: int
+    weight: float
+    uncertain: bool
+
+
+class Translated(Answered):
+    """What became of a text."""
+
+    alternatives: list[Answered]
+    """The other translations, best first."""
+    parts: int
+    """How many parts the text was split into because it was too long; 0 for a blank text."""
+    source_words: list[str] | None = None
+    target_words: list[str] | None = None
+    alignment: list[Linked] | None = None
+    """None for a text that was split."""
+
+
+class Translations(BaseModel):
+    """One for each text, in order."""
+
+    translations: list[Translated]
+
+
+class Libre(BaseModel):
+    """LibreTranslate's answer."""
+
+    translatedText: str | list[str]  # noqa: N815 - their name
+    alternatives: list[str] | list[list[str]] | None = None
+    detectedLanguage: dict[str, Any] | list[dict[str, Any]] | None = None  # noqa: N815
+
+
+class Wrong(BaseModel):
+    """Every answer that is not what was asked for."""
+
+    error: str
+    """One sentence: what was found, and the way out."""
+
+
+class Folded(BaseModel):
+    """Tensors of one name in several layers."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    name: str
+    """With * for the number of the layer, where there are layers."""
+    layers: int | list[int] | None = None
+    """So many, counted from 0; or which; None where there is no *."""
+    axes: str | None = None
+    """Letters of its dimensions."""
+    shape: list[int]
+    dtype: str | None = None
+    """float32 unless said."""
+
+
+class SideOf(BaseModel):
+    """One side of a traced sentence."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    text: str
+    ids: list[int]
+    pieces: list[str]
+    words: list[tuple[int, int]]
+    """From which token to which each word goes; the last is not in it."""
+
+
+class Ended(BaseModel):
+    """A hypothesis that a search ended."""
+
+    node: int
+    text: str
+    score: float | None
+    tokens: int
+
+
+class Grown(BaseModel):
+    """A search to look back on, in short; `/tree` has all of it."""
+
+    nodes: int
+    limit: int
+    ended: list[Ended]
+
+
+class Manifest(BaseModel):
+    """What a trace is of: everything but its numbers."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    id: str
+    version: str
+    config: dict[str, Any]
+    source: SideOf
+    target: SideOf
+    first: str
+    """The piece that the decoder starts from."""
+    given: bool
+    """Whether the target was given; else the model found it."""
+    search: dict[str, Any]
+    hypothesis: int
+    changes: list[dict[str, Any]]
+    log_probabilities: list[float | None]
+    tensors: list[Folded]
+    parameters: list[Folded]
+    shared: dict[str, str]
+    """Parameters that are others: name -> the one whose numbers they are."""
+    tree: Grown | None
+
+
+class Difference(BaseModel):
+    """What a change does."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    id: str
+    """Of the trace under the changes."""
+    manifest: Manifest
+    changed_words: list[tuple[str, str]]
+    """What stood there before and what stands there now."""
+    kept: list[float | None]
+    """The log-probabilities that the changed model gives to the translation before."""
+    differences: list[float | None]
+    """By how much each of its tokens became likelier, in nats."""
+
+
+class Health(BaseModel):
+    status: Literal["ok", "stopping"]
+    model: str
+    version: str
