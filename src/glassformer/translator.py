@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +17,7 @@ from glassformer.engine import Engine, EngineOptions, Searching, open_engine
 from glassformer.errors import InputError
 from glassformer.evaluation import sentence_chrf
 from glassformer.inspection import HeadLoss, Names, Trace, WhatIf, rank_heads, trace, what_if
-from glassformer.inspection.changes import Change, ReplaceToken, apply
+from glassformer.inspection.changes import Change, ForcePrefix, ReplaceToken, apply
 from glassformer.inspection.tracing import means_for
 from glassformer.inspection.twin import twin
 from glassformer.model import Transformer, load_model
@@ -178,13 +178,14 @@ class Translator:
         *,
         beam: int | None = None,
         hypothesis: int = 0,
+        node: int | None = None,
         steps: int | None = None,
         changes: Sequence[Change] = (),
     ) -> Trace:
         """A text's way through the model: every tap by name, and the tree of the search.
 
         With a `target`, the way of that translation instead of the model's own. `hypothesis`: which of those that the
-        search ended is followed, the best first. `steps`: only so many target positions.
+        search ended is followed, the best first; `node`: any node of its tree. `steps`: only so many target positions.
         """
         how = self.search if isinstance(self.search, Beam) else Beam()
         return trace(
@@ -195,6 +196,7 @@ class Translator:
             names=self._names,
             changes=changes,
             hypothesis=hypothesis,
+            node=node,
             steps=steps,
         )
 
@@ -211,6 +213,10 @@ class Translator:
                     return ReplaceToken(position=first, count=last - first, ids=self._between(new))
         raise InputError(f"{old!r} does not stand in {before.text!r} as tokens of its own: {' '.join(before.source)}.")
 
+    def beginning(self, text: str) -> ForcePrefix:
+        """The change that makes a translation begin with a text."""
+        return ForcePrefix(ids=list(self._forced(text)))
+
     def changed(self, *changes: Change, average_over: Sequence[str] = ()) -> "Translator":
         """A translator whose model is always changed so, to be scored or asked; this one stays as it is.
 
@@ -224,14 +230,23 @@ class Translator:
         apply(model, changes, means_for(changes, self.model, requests, self.search))
         return Translator(model, self.tokenizer, self.search, longest=self.longest)
 
-    def rank_heads(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> list[HeadLoss]:
-        """Every head by what its removal costs on these pairs (or on the model's own translations), dearest first."""
+    def rank_heads(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str] | None = None,
+        tell: Callable[[int, int], None] = lambda done, all_: None,
+    ) -> list[HeadLoss]:
+        """Every head by what its removal costs on these pairs (or on the model's own translations), dearest first.
+
+        `tell` hears how many heads are done, and of how many.
+        """
         targets = self.translate(sources) if targets is None else targets
         encode = self.tokenizer.encode
         return rank_heads(
             self.model,
             [encode(text, "source") for text in sources],
             [encode(text, "target") for text in targets],
+            tell,
         )
 
     @cached_property

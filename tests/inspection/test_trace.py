@@ -171,6 +171,12 @@ def test_any_hypothesis_can_be_followed_and_any_target_given(config, seed):
         given_ = trace(model, request, followed.about.target.ids)
         assert given_.tree is None
         assert torch.equal(given_["logits"], followed["logits"])
+    for node in (1, len(best.tree) // 2, len(best.tree) - 1):  # kept or dropped, ended or not
+        followed = trace(model, request, how=how, node=node)
+        assert followed.about.target.ids == best.tree.tokens(node)
+        assert followed.log_probabilities == pytest.approx(best.tree.hypothesis(node).log_probabilities, abs=1e-4)
+    with pytest.raises(InputError, match=r"none is \d+\."):
+        trace(model, request, how=how, node=len(best.tree))
     with pytest.raises(InputError, match=r"and none is \d+: widen the beam"):
         trace(model, request, how=how, hypothesis=len(best.tree.ended))
 

@@ -19,9 +19,11 @@ from glassformer.cli.figure import figure
 from glassformer.cli.score import score
 from glassformer.cli.serve import serve
 from glassformer.cli.street import street
+from glassformer.cli.trace import trace
 from glassformer.cli.train import train
 from glassformer.cli.translate import translate
 from glassformer.cli.verify import verify
+from glassformer.cli.what_if import what_if
 from glassformer.errors import GlassformerError
 
 app = typer.Typer(
@@ -44,9 +46,11 @@ app.command()(figure)
 app.command()(score)
 app.command()(serve)
 app.command()(street)
+app.command()(trace)
 app.command()(train)
 app.command()(translate)
 app.command()(verify)
+app.command()(what_if)
 
 
 def _version(wanted: bool) -> None:

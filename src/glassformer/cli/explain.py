@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.search_options import SourceLanguage, TargetLanguage
+from glassformer.cli.search_options import AnyModel, SourceLanguage, TargetLanguage
 from glassformer.errors import SettingsError
 
 if TYPE_CHECKING:
     from glassformer.translator import Translator
 
-Model = Annotated[str, typer.Argument(help="A model or run directory, another program's model, or street.")]
 WALK, WHO, CROSS = "A walk through one attention (the default)", 'Who is "it"?', "Whose W_K and W_V?"
 COUNT = 40
 BELONGS = {
@@ -25,7 +24,7 @@ BELONGS = {
 
 
 def explain(
-    model: Model,
+    model: AnyModel,
     sentence: Annotated[list[str] | None, typer.Argument(metavar="SENTENCE", help="What to translate.")] = None,
     token: Annotated[
         str | None,

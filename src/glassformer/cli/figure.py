@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.search_options import SourceLanguage, TargetLanguage
+from glassformer.cli.search_options import AnyModel, SourceLanguage, TargetLanguage
 from glassformer.errors import GlassformerError, SettingsError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ LISTED = "\n\n".join(f"{view}: {meaning}" for view, meaning in VIEWS.items())
 
 
 def figure(
-    model: Annotated[str, typer.Argument(help="A model or run directory, another program's model, or street.")],
+    model: AnyModel,
     sentence: Annotated[str, typer.Argument(help="What to translate, in quotes.")],
     view: Annotated[str | None, typer.Argument(help="What to show; the views are listed above.")] = None,
     out: Annotated[Path | None, typer.Argument(metavar="[OUT.svg|OUT.png]", help="Where the picture goes.")] = None,

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from glassformer.engine import EngineOptions
 
 Model = Annotated[str, typer.Argument(help="A model directory, a run directory, or a built-in model (street).")]
+AnyModel = Annotated[str, typer.Argument(help="A model or run directory, another program's model, or street.")]
 Others = Annotated[
     list[str] | None,
     typer.Option("--with", metavar="MODEL", help="Another model with the same tokenizer, to answer together with."),

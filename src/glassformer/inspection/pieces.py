@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from glassformer.errors import InputError
 from glassformer.inspection.words import words
 
 BEGINNINGS = ("▁", "Ġ")
@@ -23,6 +24,21 @@ def is_special(piece: str) -> bool:
 def is_word(piece: str) -> bool:
     """Whether a piece has a letter in it."""
     return any(letter.isalpha() for letter in piece) and not is_special(piece)
+
+
+def position_of(token: str | int, pieces: Sequence[str]) -> int:
+    """Where a token stands: the first piece or word that is so written ("it#2" is the second), or a position."""
+    if isinstance(token, int):
+        if token < len(pieces):
+            return token
+        raise InputError(f"There are {len(pieces)} positions, counted from 0, and none is {token}.")
+    found = find_token(pieces, token)
+    if found is None and token.isdecimal() and int(token) < len(pieces):
+        return int(token)
+    if found is None:
+        names = " ".join(plain(piece) for piece in pieces)
+        raise InputError(f"No token is {token!r}: there are {names}; or give a position, from 0.")
+    return found
 
 
 def find_token(pieces: Sequence[str], name: str) -> int | None:

@@ -50,12 +50,13 @@ def trace(
     names: Names = NUMBERS,
     changes: Sequence[Change] = (),
     hypothesis: int = 0,
+    node: int | None = None,
     steps: int | None = None,
 ) -> Trace:
     """One sentence's way through the model, under changes if there are any.
 
     Without a `target` the model searches for one, and the tree of its search is kept; `hypothesis` says which of those
-    that ended is followed, the best first. `steps`: only so many target positions.
+    that ended is followed, the best first, and `node` any node of the tree. `steps`: only so many target positions.
     """
     how = how or Beam()
     mine = twin(model)
@@ -64,7 +65,7 @@ def trace(
     tree = None
     if target is None:
         _, tree = search_tree(_predictor(mine, changes), request, how)
-        target = _followed(tree, hypothesis)
+        target = _followed(tree, hypothesis) if node is None else _up_to(tree, node)
     target = list(target)
     tensors, axes, same = _passed(mine, request.source, target[:steps])
     seen = sorted({*tensors["output.likeliest"].flatten().tolist(), *target, *(tree.token if tree else ())})
@@ -129,6 +130,12 @@ def _followed(tree: Tree, number: int) -> list[int]:
             f"The search ended {len(ended)} hypotheses, counted from 0, and none is {number}: widen the beam."
         )
     return tree.tokens(ended[number])
+
+
+def _up_to(tree: Tree, node: int) -> list[int]:
+    if not 0 < node < len(tree):
+        raise InputError(f"The tree has nodes from 1 to {len(tree) - 1} behind its start, and none is {node}.")
+    return tree.tokens(node)
 
 
 def _passed(

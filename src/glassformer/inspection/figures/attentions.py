@@ -8,7 +8,8 @@ import torch
 from glassformer.errors import InputError
 from glassformer.inspection.figures.numbers import Table, matrices, matrix, rounded_number, weight
 from glassformer.inspection.figures.options import FigureOptions
-from glassformer.inspection.figures.tokens import position_of, source_tokens, target_tokens
+from glassformer.inspection.figures.tokens import source_tokens, target_tokens
+from glassformer.inspection.pieces import position_of
 from glassformer.inspection.trace import Trace
 from glassformer.model.dims import Tensor
 
@@ -42,7 +43,7 @@ def attention_data(trace: Trace, view: str, options: FigureOptions) -> dict[str,
         "place": {"stack": stack, "layer": int(layer), "kind": kind},
         "heads": config.n_heads,
         "head": 0 if head is None and view in ONE_HEAD else head,
-        "token": position_of(options.token, [token["text"] for token in queries]),
+        "token": None if options.token is None else position_of(options.token, [token["text"] for token in queries]),
         "queries": queries,
         "keys": keys,
         "scaled": config.scale_scores,

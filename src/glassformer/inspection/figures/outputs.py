@@ -8,7 +8,8 @@ from glassformer.errors import InputError
 from glassformer.inspection.figures.attentions import checked_head
 from glassformer.inspection.figures.numbers import matrix, rounded_number
 from glassformer.inspection.figures.options import FigureOptions
-from glassformer.inspection.figures.tokens import position_of, source_tokens, target_tokens
+from glassformer.inspection.figures.tokens import source_tokens, target_tokens
+from glassformer.inspection.pieces import position_of
 from glassformer.inspection.trace import Trace
 
 
@@ -45,9 +46,10 @@ def decoder_layer(trace: Trace, at: str | None) -> int:
 
 def softmax_data(trace: Trace, options: FigureOptions) -> dict[str, Any]:
     """`SoftmaxData` of frontend/src/figures/types.ts."""
-    position = position_of(options.token, trace.target)
-    if position is None:
+    if options.token is None:
         position = int(trace["output.entropy"].argmax())
+    else:
+        position = position_of(options.token, trace.target)
     logits = trace["output.likeliest_logits"][position].double()
     probabilities = (logits - trace["output.log_normaliser"][position].double()).exp().tolist()
     likeliest = list(zip(trace["output.likeliest"][position].tolist(), probabilities, strict=True))

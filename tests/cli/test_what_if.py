@@ -1,0 +1,119 @@
+"""`glassformer what-if` and `glassformer trace`: what the commands print is what the translator says."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from glassformer import Trace, Translator, street
+from glassformer.cli import app
+from glassformer.errors import GlassformerError
+from glassformer.inspection.changes import CutEdge, RemoveHead
+
+SEED = "The animal didn't cross the street because it was too tired."
+CROSS = "decoder.layers.1.cross_attention"
+
+
+def run(*arguments):
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if isinstance(done.exception, GlassformerError):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return Translator.load("street")
+
+
+@pytest.fixture
+def files(tmp_path):
+    pairs = list(street.sentences("test", 12))
+    (tmp_path / "test.en").write_text("".join(f"{pair.source}\n" for pair in pairs))
+    (tmp_path / "test.de").write_text("".join(f"{pair.target}\n" for pair in pairs))
+    return tmp_path / "test.en", tmp_path / "test.de"
+
+
+def test_a_word_replaced_and_a_head_removed(translator):
+    said = run("what-if", "street", SEED, "--replace", "tired=wide", "--remove", f"{CROSS}:2", "--json")
+    found = json.loads(said)
+    before = translator.trace(SEED)
+    wanted = translator.what_if(before, translator.replacing(before, "tired", "wide"), RemoveHead(at=CROSS, head=2))
+    assert found["after"] == wanted.after.translation
+    assert found["changed_source"] == SEED.replace("tired", "wide")
+    assert found["log_probabilities_after"] == pytest.approx(wanted.kept)
+    assert found["tokens"] == before.target
+
+
+def test_tokens_of_an_edge_are_named(translator):
+    before = translator.trace(SEED)
+    edge = CutEdge(at=CROSS, query=before.target.index("▁es"), key=before.source.index("▁animal"))
+    by_name, by_place = (
+        json.loads(run("what-if", "street", SEED, "--cut", f"{CROSS}:{query}:{key}", "--json"))
+        for query, key in (("es", "animal"), (edge.query, edge.key))
+    )
+    assert by_name == by_place
+    assert by_name["log_probabilities_after"] == pytest.approx(translator.what_if(before, edge).kept)
+
+
+def test_every_kind_of_change_in_words():
+    said = run(
+        "what-if", "street", SEED, "--average", f"{CROSS}:0", "--uniform", "encoder.layers.0.self_attention:1",
+        "--uniform", "encoder.layers.1.self_attention", "--skip", "encoder.layers.0", "--matrices",
+        f"{CROSS}=encoder.layers.0.self_attention", "--prefix", "Es war", "--beam", "2",
+    )  # fmt: skip
+    assert "\nEs war" in said
+    assert "changed:" in said
+    assert "log p before" in said
+
+
+def test_a_set_is_scored_and_heads_are_ranked(files):
+    source, reference = files
+    said = json.loads(run("what-if", "street", "--source", source, "--reference", reference, "--json"))
+    assert said["before"] == said["after"]
+    assert said["same"] == said["of"] == 12
+    every = [option for head in range(4) for option in ("--remove", f"{CROSS}:{head}")]
+    worse = json.loads(run("what-if", "street", "--source", source, *every, "--count", "5", "--json"))
+    assert worse["of"] == 5
+    assert worse["after"]["chrf"] < worse["before"]["chrf"] == 100
+    assert "signature" in run("what-if", "street", "--source", source, "--skip", "decoder.layers.0")
+    ranked = json.loads(run("what-if", "street", "--source", source, "--rank-heads", "--json"))
+    losses = [head["loss"] for head in ranked]
+    assert losses == sorted(losses, reverse=True)
+    assert len(ranked) == 24
+    assert run("what-if", "street", "--source", source, "--rank-heads").startswith("attention")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "a sentence in quotes, or --source"),
+        ([SEED, "--rank-heads"], "measures on a test set"),
+        ([SEED, "--remove", CROSS], "It is written --remove AT:HEAD"),
+        ([SEED, "--remove", f"{CROSS}:first"], "'first' is none"),
+        ([SEED, "--remove", f"{CROSS}:9"], "none is 9"),
+        ([SEED, "--replace", "tired"], "It is written --replace OLD=NEW"),
+        ([SEED, "--replace", "horse=cow"], "'horse' does not stand in"),
+        ([SEED, "--cut", f"{CROSS}:es"], "--cut is written AT:QUERY:KEY"),
+        ([SEED, "--cut", f"{CROSS}:es:horse"], "No token is 'horse'"),
+        ([SEED, "--skip", "encoder"], "encoder has no feed-forward"),
+        (["--source", "FILE", "--cut", f"{CROSS}:0:0"], "has no meaning for a test set"),
+    ],
+)
+def test_what_makes_no_sense_is_said_in_one_sentence(arguments, words, files):
+    with pytest.raises(GlassformerError, match=words):
+        run("what-if", "street", *(files[0] if argument == "FILE" else argument for argument in arguments))
+
+
+def test_a_trace_is_written(tmp_path, translator):
+    said = run("trace", "street", SEED, tmp_path / "one.safetensors", "--half", "--parameters", f"{CROSS}.k_proj.*")
+    assert "16 source and 14 target positions" in said
+    again = Trace.load(tmp_path / "one.safetensors")
+    assert again.translation == translator(SEED)
+    assert again.parameter(f"{CROSS}.k_proj.weight") is not None
+    run("trace", "street", SEED, tmp_path / "two", "--target", "Das Tier.", "--detail", "attention", "--steps", "2")
+    assert Trace.load(tmp_path / "two").steps == 2
+    with pytest.raises(GlassformerError, match="--detail is one of attention, full, everything"):
+        run("trace", "street", SEED, tmp_path / "three", "--detail", "some")
+    assert not (tmp_path / "three").exists()
