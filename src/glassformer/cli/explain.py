@@ -125,7 +125,8 @@ def _walk(
     as_json: bool,
 ) -> str:
     from glassformer.cli.explained.walk import walk_json, walk_text
-    from glassformer.inspection.explain import choose, walk
+    from glassformer.inspection.explain import walk
+    from glassformer.inspection.place import choose
 
     trace = translator.trace(text, target)
     found = walk(trace, choose(trace, token, at, head))
