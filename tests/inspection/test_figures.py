@@ -206,7 +206,7 @@ def test_the_bridge_says_whose_the_matrices_are():
     assert texts(own).count("≠") == found.config.decoder_layers
     first, second = (f"decoder.layers.{i}.cross_attention.k_proj.weight" for i in range(2))
     about = found.about.model_copy(update={"shared": found.about.shared | {second: first}})
-    shared = Trace(about, found._kept, found.tree, found._parameters)
+    shared = Trace(about, found.kept, found.tree, found.parameters)
     written = texts(figure(shared, "bridge").svg)
     assert written.count("own") == 2
     assert any(text.startswith("shared with dec") for text in written)

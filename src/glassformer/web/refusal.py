@@ -26,6 +26,8 @@ def busy(sentence: str, seconds: int = 1) -> RefusedError:
 
 
 def printable(sentence: str) -> str:
-    """A sentence that can be sent: not too long, and without halves of characters."""
-    sentence = sentence.encode("utf-8", "backslashreplace").decode()
+    """A sentence that can be sent: one line, not too long, without halves of characters."""
+    sentence = "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in sentence[: 2 * LONGEST]
+    )
     return sentence if len(sentence) <= LONGEST else f"{sentence[: LONGEST - 4]} ..."

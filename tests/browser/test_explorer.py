@@ -1,0 +1,140 @@
+"""The explorer's page: its numbers are the model's, all of it is reached by keys, nothing leaves this machine."""
+
+import re
+from urllib.parse import urlencode
+
+import pytest
+
+from glassformer import load
+from glassformer.web.service import open_served
+from tests.browser.driving import drive, needs_chromium
+from tests.web.running import WORDS, running, served
+
+pytestmark = needs_chromium
+SENTENCE = "The animal didn't cross the street because it was too tired."
+SHOWN = 5e-4
+"""Half of the last digit that tables show."""
+PLACES = {
+    "encoder.layers.1.self_attention": (1, 10),
+    "decoder.layers.1.self_attention": (0, 8),
+    "decoder.layers.0.cross_attention": (3, 8),
+}
+
+
+@pytest.fixture(scope="module")
+def port():
+    with running(open_served("street")) as server:
+        yield server.port
+
+
+@pytest.fixture(scope="module")
+def trace():
+    return load("street").trace(SENTENCE, beam=4)
+
+
+def address(**selection):
+    return "#" + urlencode(selection)
+
+
+def number(text: str) -> float:
+    return float(text.replace("−", "-"))
+
+
+def test_numbers_on_the_page_are_those_of_the_trace(port, trace):
+    views = [
+        {"hash": address(v="attention", at=at, h=head, q=query, tab="word"), "rows": "[data-way] tbody"}
+        for at, (head, query) in PLACES.items()
+    ]
+    views.append({"hash": address(v="tokens", q=10), "rows": "[data-numbers] tbody"})
+    *attentions, tokens = drive(port, "read", views)
+    for (at, (head, query)), found in zip(PLACES.items(), attentions, strict=True):
+        scores, weights = trace[f"{at}.scores"][head, query], trace[f"{at}.weights"][head, query]
+        assert len(found["table"]) == len(weights)
+        for row, score, weight in zip(found["table"], scores.tolist(), weights.tolist(), strict=True):
+            if score == float("-inf"):
+                assert row[1] == "masked"
+            else:
+                assert number(row[3]) == pytest.approx(score, abs=SHOWN)
+                assert number(row[4]) == pytest.approx(weight, abs=SHOWN)
+        assert found["badges"]
+        assert max(found["badges"]) < 1e-4
+    names = ("encoder.embedding.output", "encoder.position.output", "encoder.input")
+    for name, row in zip(names, tokens["table"], strict=True):
+        assert [number(cell) for cell in row[1:]] == pytest.approx(trace[name][10, :16].tolist(), abs=SHOWN)
+
+
+@pytest.mark.parametrize(
+    "look",
+    [{"scheme": "light"}, {"scheme": "dark"}, {"scheme": "light", "width": 320}, {"forced": "active", "width": 640}],
+    ids=["light", "dark", "narrow", "forced-colours"],
+)
+def test_every_step_by_keys_alone_without_a_barrier(port, look):
+    """640 pixels are those of a page of 1280 at 200 %."""
+    seen = drive(port, "walk", look)
+    count = int(seen[0]["where"].split()[-1])
+    assert [one["where"] for one in seen] == [f"step {i} of {count}" for i in range(1, count + 1)]
+    assert len({one["heading"] for one in seen}) >= 6
+    for one in seen:
+        assert one["violations"] == [], one["where"]
+        assert one["beyond"] <= 0, f"{one['where']} is wider than the page"
+        assert all(difference < 1e-4 for difference in one["badges"])
+    assert sum(bool(one["badges"]) for one in seen) >= 8
+
+
+def test_the_grid_is_walked_through_by_keys(port, trace):
+    at = "encoder.layers.0.self_attention"
+    heard = drive(port, "grid", {"hash": address(v="attention", at=at, h=0, q=0, tab="matrix")})
+    assert heard["role"] == heard["focus"] == "grid"
+    weights = trace[f"{at}.weights"][0, 1]
+    said = re.fullmatch(r"animal looks at animal, (\S+), rank (\d+) of 16", heard["ArrowDown"])
+    assert said, heard["ArrowDown"]
+    assert float(said[1]) == pytest.approx(float(weights[1]), abs=0.005)
+    assert int(said[2]) == 1 + int((weights > weights[1]).sum())
+    assert "h=1" in heard["] at"]
+    assert "encoder.layers.1.self_attention" in heard["PageUp at"]
+    assert heard["End"].startswith("animal looks at </s>")
+    assert heard["open"] == 1
+
+
+def test_what_is_masked_reads_so(port):
+    where = {"hash": address(v="attention", at="decoder.layers.0.self_attention", h=0, q=2, tab="matrix")}
+    assert "masked" in drive(port, "grid", where)["End"]
+
+
+def test_a_link_is_a_view(port):
+    at = "decoder.layers.1.cross_attention"
+    found = drive(port, "links", {"hash": address(v="attention", at=at, h=2, q=8, k=1)})
+    assert found["first"] == found["again"] == found["back"]
+    assert "tab=heads" in found["away"]
+    assert "Decoder layer 1" in found["first"][0]
+
+
+def test_another_sentence_and_others_matrices(port):
+    text = "The animal didn't cross the street because it was too wide."
+    [translation] = load("street").translate([text])
+    found = drive(port, "ask", {"text": text, "translation": translation, "button": "Use the encoder’s top"})
+    assert found["hash"].startswith("#v=sentence")
+    assert found["instead"] != translation
+    assert found["error"].endswith(".")
+
+
+def test_sixty_tokens_and_512_columns_stay_fluid():
+    """First paint within a second, a redraw within 50 ms, fewer than 5,000 nodes."""
+    options = {"d_model": 512, "n_heads": 8, "d_ff": 64, "encoder_layers": 2, "decoder_layers": 2}
+    model = served("plain", **options)
+    tokenizer = model.translator.tokenizer
+    words = (WORDS.split() * 10)[:80]
+    while len(tokenizer.encode(" ".join(words), "source")) > 60:
+        words.pop()
+    sentence = {"s": " ".join(words), "t": " ".join(words), "b": 1}
+    at = "encoder.layers.1.self_attention"
+    views = {"tokens": address(v="tokens", at=at, **sentence), "bridge": address(v="bridge", at=at, **sentence)}
+    views |= {
+        tab: address(v="attention", at=at, h=1, q=5, tab=tab, **sentence)
+        for tab in ("word", "matrix", "heads", "compare")
+    }
+    with running(model, trace_tokens=64) as server:
+        found = drive(server.port, "budget", {"hash": views["word"], "views": views})
+    assert found["paint"] < 1000
+    assert max(found["nodes"].values()) < 5000, found["nodes"]
+    assert max(found["redraw"].values()) < 50, found["redraw"]
