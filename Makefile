@@ -4,7 +4,7 @@ BIN := .venv/bin
 KILLS ?= 200
 MUTATIONS ?= 100000
 
-.PHONY: help setup test demo parity hostile faults check fix names figures frontend frontend-check bench lock clean
+.PHONY: help setup test demo parity hostile faults check fix names figures frontend frontend-check browser bench lock clean
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -50,11 +50,17 @@ names: setup    ## write docs/names.md anew from the model
 figures: setup  ## draw docs/figures anew with the built-in model
 	$(BIN)/python docs/write_figures.py
 
-frontend:       ## build the renderer of figures from frontend/ (needs Node 20.19 or newer)
+frontend:       ## build the renderer of figures and the page from frontend/ (needs Node 20.19 or newer)
 	cd frontend && npm ci --no-fund --no-audit && npm run build
 
-frontend-check: ## types and tests of frontend/, and that the committed renderer is what it builds to
+frontend-check: ## types and tests of frontend/, and that what is committed is what it builds to
 	cd frontend && npm ci --no-fund --no-audit && npm run check
+
+browser: setup frontend/node_modules/playwright-core  ## try the page in a real Chromium (needs one, and Node)
+	GLASSFORMER_BROWSER=1 $(BIN)/python -m pytest tests/browser
+
+frontend/node_modules/playwright-core:
+	cd frontend && npm ci --no-fund --no-audit
 
 bench: setup    ## run the benchmarks (minutes; use a quiet machine)
 	$(BIN)/python benchmarks/forward_backward.py

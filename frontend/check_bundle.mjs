@@ -1,20 +1,41 @@
-// The committed figures.js is what the sources build to: built aside, then compared byte for byte.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+// What is committed is what the sources build to: built aside, then compared byte for byte.
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { build } from 'vite';
 
-const committed = '../src/glassformer/inspection/figures/figures.js';
-const aside = mkdtempSync(join(tmpdir(), 'figures-'));
-try {
-  await build({ configFile: 'vite.figures.ts', logLevel: 'warn', build: { outDir: aside } });
-  const same = readFileSync(join(aside, 'figures.js')).equals(readFileSync(committed));
-  if (!same) {
-    console.error(`${committed} is not what frontend/src builds to: run \`make frontend\` and commit it.`);
-    process.exitCode = 1;
-  } else {
-    console.log('figures.js is what the sources build to.');
-  }
-} finally {
-  rmSync(aside, { recursive: true });
+const LARGEST = 350_000; // bytes of the page's script and style, and of them compressed
+const LARGEST_PACKED = 110_000;
+const BUILDS = [
+  { config: 'vite.figures.ts', committed: '../src/glassformer/inspection/figures', files: () => ['figures.js'] },
+  { config: 'vite.page.ts', committed: '../src/glassformer/web/static', files: everyFile },
+];
+
+function everyFile(folder) {
+  const found = readdirSync(folder, { recursive: true }).map(String);
+  return found.filter((name) => statSync(join(folder, name)).isFile()).sort();
 }
+
+function complain(sentence) {
+  console.error(sentence);
+  process.exitCode = 1;
+}
+
+for (const { config, committed, files } of BUILDS) {
+  const aside = mkdtempSync(join(tmpdir(), 'built-'));
+  try {
+    await build({ configFile: config, logLevel: 'error', build: { outDir: aside } });
+    const [own, built] = [files(committed), files(aside)];
+    const same = String(own) === String(built) && built.every((name) => readFileSync(join(aside, name)).equals(readFileSync(join(committed, name))));
+    if (same) console.log(`${committed}: ${built.join(', ')} are what the sources build to.`);
+    else complain(`${committed} is not what frontend/src builds to: run \`make frontend\` and commit it.`);
+  } finally {
+    rmSync(aside, { recursive: true });
+  }
+}
+
+const page = Buffer.concat(['page.js', 'page.css'].map((name) => readFileSync(`../src/glassformer/web/static/assets/${name}`)));
+const packed = gzipSync(page).length;
+console.log(`The page has ${page.length} bytes, ${packed} packed.`);
+if (page.length > LARGEST || packed > LARGEST_PACKED) complain(`That is more than ${LARGEST} or ${LARGEST_PACKED} packed.`);

@@ -14,6 +14,7 @@ from glassformer.cli.describe import describe
 from glassformer.cli.doctor import doctor
 from glassformer.cli.evaluate import evaluate
 from glassformer.cli.explain import explain
+from glassformer.cli.explore import explore
 from glassformer.cli.export import export
 from glassformer.cli.figure import figure
 from glassformer.cli.score import score
@@ -41,6 +42,7 @@ app.command()(describe)
 app.command()(doctor)
 app.command()(evaluate)
 app.command()(explain)
+app.command()(explore)
 app.command()(export)
 app.command()(figure)
 app.command()(score)

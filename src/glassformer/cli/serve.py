@@ -1,5 +1,6 @@
 """`glassformer serve`: a model behind HTTP, for many clients at once."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ from glassformer.errors import GlassformerError, SettingsError
 if TYPE_CHECKING:
     import socket
 
+    from glassformer.engine import EngineOptions
     from glassformer.web.limits import Limits
 
 DOOR = "Who may come in"  # a panel of the help
@@ -75,6 +77,44 @@ def serve(
 
     Beyond this machine only with keys, or with --open: whoever reaches it may use all of its processor.
     """
+
+    def tell(name: str, address: str) -> None:
+        typer.echo(f"Serving {name} at {address}; Ctrl-C stops it.")
+
+    serving(
+        model,
+        tell,
+        host=host,
+        port=port,
+        key_file=key_file,
+        allow_host=allow_host or (),
+        everybody=everybody,
+        named=_named(languages),
+        limits=limit or (),
+        engine=lambda: engine_from(engine, precision, workers, batch_size, batch_tokens, exact),
+        longest=split_at,
+        source_language=source_language,
+        target_language=target_language,
+    )
+
+
+def serving(
+    model: str,
+    tell: Callable[[str, str], None],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    key_file: Path | None = None,
+    allow_host: Sequence[str] = (),
+    everybody: bool = False,
+    named: tuple[str, str] | None = None,
+    limits: Sequence[str] = (),
+    engine: "Callable[[], EngineOptions] | None" = None,
+    longest: int = 512,
+    source_language: str | None = None,
+    target_language: str | None = None,
+) -> None:
+    """Serve until told to stop. `tell` hears the model's name and the server's address once it listens."""
     try:
         from glassformer.web.server import GlassServer, address_of, bind, run
     except ModuleNotFoundError as error:
@@ -85,32 +125,27 @@ def serve(
     from glassformer.web.keys import read_keys
     from glassformer.web.service import open_served
 
-    limits = limits_from(limit or [])
+    bounds = limits_from(limits)
     keys = read_keys(key_file) if key_file is not None else None
-    named = _named(languages)
     bound = bind(host, port)  # before the model is read, which takes longer
     try:
         _check_reach(bound, keys is not None or everybody)
-        options = engine_from(engine, precision, workers, batch_size, batch_tokens, exact)
         served = open_served(
             model,
-            engine=options,
-            longest=split_at,
+            engine=None if engine is None else engine(),
+            longest=longest,
             source_language=source_language,
             target_language=target_language,
         )
-
-        def tell() -> None:
-            typer.echo(f"Serving {served.name} at {address_of(bound)}; Ctrl-C stops it.")
-
-        run(GlassServer(House(served, limits, keys, named), allow_host or (), tell), bound)
+        house = House(served, bounds, keys, named)
+        run(GlassServer(house, allow_host, lambda: tell(served.name, address_of(bound))), bound)
     finally:
         bound.close()
     typer.echo("Stopped.", err=True)
     _leave()
 
 
-def limits_from(given: list[str]) -> "Limits":
+def limits_from(given: Sequence[str]) -> "Limits":
     """The bounds, with those that are given in the place of ours."""
     import json
 

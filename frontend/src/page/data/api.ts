@@ -1,0 +1,98 @@
+// The server's routes, typed. Every failure is one sentence with what to do.
+import { texts } from '../strings';
+import { numbers } from './bytes';
+import type { Manifest, ModelInfo } from './manifest';
+import type { Tensor } from './tensor';
+
+export class ApiError extends Error {
+  constructor(
+    message: string,
+    readonly status: number,
+  ) {
+    super(message);
+  }
+}
+
+export interface AskTrace {
+  text: string;
+  target?: string;
+  beam?: number;
+}
+
+/** Part of a tensor: "3", "0:8", "8:"; `to` makes a weight small: "64x64"; `half` is "1" where float16 will do. */
+export interface Cut {
+  rows?: string;
+  cols?: string;
+  to?: string;
+  half?: string;
+}
+
+export interface WhatIf {
+  manifest: Manifest;
+  changed_words: [string, string][];
+  differences: (number | null)[];
+}
+
+export interface Api {
+  model(): Promise<ModelInfo>;
+  explore(asked: AskTrace): Promise<Manifest>;
+  tensor(id: string, name: string, cut?: Cut): Promise<Tensor>;
+  weight(name: string, cut?: Cut): Promise<Tensor>;
+  whatIf(id: string, changes: unknown[]): Promise<WhatIf>;
+}
+
+export function httpApi(base = '', fetcher: typeof fetch = (...given) => fetch(...given)): Api {
+  let tracing: AbortController | null = null;
+
+  async function asked(path: string, init: RequestInit = {}): Promise<Response> {
+    let answer: Response;
+    try {
+      answer = await fetcher(base + path, init);
+    } catch (error) {
+      if (error instanceof DOMException && error.name === 'AbortError') throw error;
+      throw new ApiError(texts.serverGone, 0);
+    }
+    if (!answer.ok) throw new ApiError(await sentence(answer), answer.status);
+    return answer;
+  }
+
+  const posted = (path: string, body: unknown, signal: AbortSignal | null = null) =>
+    asked(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body), signal });
+
+  return {
+    model: async () => (await asked('/api/model')).json() as Promise<ModelInfo>,
+    async explore(wanted) {
+      tracing?.abort(); // who asks anew does not wait for the old answer
+      tracing = new AbortController();
+      return (await posted('/api/explore', wanted, tracing.signal)).json() as Promise<Manifest>;
+    },
+    tensor: async (id, name, cut) => tensorOf(await asked(`/api/explore/${id}/tensor/${name}${query(cut)}`)),
+    weight: async (name, cut) => tensorOf(await asked(`/api/weight/${name}${query(cut)}`)),
+    whatIf: async (id, changes) => (await posted(`/api/explore/${id}/what-if`, { changes })).json() as Promise<WhatIf>,
+  };
+}
+
+function query(cut: Cut = {}): string {
+  const written = new URLSearchParams({ ...cut }).toString();
+  return written === '' ? '' : `?${written}`;
+}
+
+async function sentence(answer: Response): Promise<string> {
+  try {
+    const { error } = (await answer.json()) as { error?: unknown };
+    if (typeof error === 'string') return error;
+  } catch {
+    // an answer that is no JSON is not ours; its number is all that can be said
+  }
+  return texts.refused(answer.status);
+}
+
+async function tensorOf(answer: Response): Promise<Tensor> {
+  const bytes = new Uint8Array(await answer.arrayBuffer());
+  const shape = answer.headers.get('x-shape') ?? '';
+  return {
+    values: numbers(bytes, answer.headers.get('x-dtype') ?? 'float32'),
+    shape: shape === '' ? [] : shape.split(',').map(Number),
+    axes: (answer.headers.get('x-axes') ?? '').split(' ').filter(Boolean),
+  };
+}

@@ -1,0 +1,112 @@
+// Everything that the attention room shows of one layer, and what can be redone of it.
+import type { Token } from '../../../figures/types';
+import { quoted, spoken } from '../../../figures/words';
+import { keyLabel, queryLabel, tokensOf, type AttentionPlace } from '../../data/places';
+import { grid, part, row, type Grid, type Tensor } from '../../data/tensor';
+import type { Exploration } from '../../data/trace';
+import { dot, largestDifference, ranking, softmax, weightedSum } from '../../maths/recompute';
+import { probability } from '../../parts/numbers';
+import { texts } from '../../strings';
+
+export interface Numbers {
+  place: AttentionPlace;
+  queries: Token[];
+  keys: Token[];
+  rowLabels: string[];
+  colLabels: string[];
+  heads: number;
+  /** 1 / √K, or 1 where the model does not scale. */
+  scale: number;
+  /** Whether something beside q · k goes into the scores: then they cannot be redone from q and k. */
+  biased: boolean;
+  turned: boolean;
+  q: Tensor;
+  k: Tensor;
+  v: Tensor;
+  scores: Tensor;
+  weights: Tensor;
+  context: Tensor;
+}
+
+export async function loadNumbers(exploration: Exploration, place: AttentionPlace): Promise<Numbers> {
+  const { config } = exploration.manifest;
+  const names = ['q', 'k', 'v', 'scores', 'weights', 'context'].map((name) => `${place.name}.${name}`);
+  const [q, k, v, scores, weights, context] = (await Promise.all(names.map((name) => exploration.tensor(name)))) as [
+    Tensor, Tensor, Tensor, Tensor, Tensor, Tensor,
+  ];
+  const [queries, keys] = [tokensOf(exploration, place.queries), tokensOf(exploration, place.keys)];
+  return {
+    place,
+    queries,
+    keys,
+    rowLabels: queries.map(queryLabel),
+    colLabels: keys.map(keyLabel),
+    heads: weights.shape[0] ?? 0,
+    scale: config.scale_scores ? 1 / Math.sqrt(config.d_head) : 1,
+    biased: config.positions === 'relative' && place.kind !== 'cross',
+    turned: config.positions === 'rotary' && place.kind !== 'cross',
+    q, k, v, scores, weights, context,
+  };
+}
+
+/** One head of it. */
+export interface Head {
+  q: Grid;
+  k: Grid;
+  v: Grid;
+  scores: Grid;
+  weights: Grid;
+  context: Grid;
+}
+
+export function headOf(numbers: Numbers, head: number): Head {
+  const h = Math.min(head, numbers.heads - 1);
+  const of = (tensor: Tensor) => grid(part(tensor, h));
+  return {
+    q: of(numbers.q), k: of(numbers.k), v: of(numbers.v),
+    scores: of(numbers.scores), weights: of(numbers.weights), context: of(numbers.context),
+  };
+}
+
+export function isMasked(head: Head, query: number, key: number): boolean {
+  return head.scores.values[query * head.scores.cols + key] === -Infinity;
+}
+
+/** One query's way through one head, and the largest difference between what was redone and what the model has. */
+export interface Way {
+  raw: number[];
+  scaled: number[];
+  scores: Float32Array;
+  weights: Float32Array;
+  z: Float32Array;
+  difference: number;
+}
+
+export function wayOf(numbers: Numbers, head: Head, query: number): Way {
+  const q = row(head.q, query);
+  const [scores, weights, z] = [row(head.scores, query), row(head.weights, query), row(head.context, query)];
+  const raw = Array.from({ length: head.k.rows }, (_, j) => dot(q, row(head.k, j)));
+  const scaled = raw.map((one) => one * numbers.scale);
+  const visible = scaled.map((one, j) => (scores[j] === -Infinity ? -Infinity : one));
+  const again = numbers.biased ? Array.from(scores) : visible;
+  const redone = softmax(again);
+  const difference = Math.max(
+    numbers.biased ? 0 : largestDifference(visible, scores),
+    largestDifference(redone, weights),
+    largestDifference(weightedSum(redone, head.v), z),
+  );
+  return { raw, scaled, scores, weights, z, difference };
+}
+
+/** "it looks at animal, 0.31, rank 1 of 14" */
+export function sentenceOf(numbers: Numbers, head: Head, query: number, key: number): string {
+  const [from, on] = [numbers.queries[query], numbers.keys[key]];
+  if (from === undefined || on === undefined) return '';
+  const words = texts.screen.attention;
+  const asking = from.after === undefined ? spoken(from) : `${spoken(from)} it`;
+  const name = quoted(on.after ?? on.text);
+  if (isMasked(head, query, key)) return words.saysMasked(asking, name);
+  const weights = row(head.weights, query);
+  const order = ranking(weights, (j) => isMasked(head, query, j));
+  return words.says(asking, name, probability(weights[key] ?? 0), order.indexOf(key) + 1, order.length);
+}

@@ -1,0 +1,16 @@
+// What every screen gets: the same trace, the same selection, and ways to change it.
+import type { Api } from '../data/api';
+import type { ModelInfo } from '../data/manifest';
+import type { Exploration } from '../data/trace';
+import type { Selection } from '../state/selection';
+
+export interface ScreenProps {
+  exploration: Exploration;
+  selection: Selection;
+  /** A step that Back undoes. */
+  go: (patch: Partial<Selection>) => void;
+  /** A small move, which Back need not undo. */
+  move: (patch: Partial<Selection>) => void;
+  api: Api;
+  model: ModelInfo;
+}

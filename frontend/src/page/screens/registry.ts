@@ -1,0 +1,28 @@
+// Every screen by its name. A new one is a component, a line here, and its steps in walk.ts.
+import type { Component } from 'svelte';
+import { texts } from '../strings';
+import Attention from './attention/Attention.svelte';
+import Bridge from './bridge/Bridge.svelte';
+import Film from './film/Film.svelte';
+import type { ScreenProps } from './props';
+import Sentence from './sentence/Sentence.svelte';
+import Tokens from './tokens/Tokens.svelte';
+
+export interface Screen {
+  id: string;
+  letter: string;
+  title: string;
+  component: Component<ScreenProps>;
+}
+
+export const SCREENS: Screen[] = [
+  { id: 'sentence', letter: 'A', title: texts.screen.sentence.title, component: Sentence },
+  { id: 'tokens', letter: 'B', title: texts.screen.tokens.title, component: Tokens },
+  { id: 'attention', letter: 'C', title: texts.screen.attention.title, component: Attention },
+  { id: 'bridge', letter: 'E', title: texts.screen.bridge.title, component: Bridge },
+  { id: 'film', letter: 'F', title: texts.screen.film.title, component: Film },
+];
+
+export function screenOf(id: string): Screen {
+  return SCREENS.find((screen) => screen.id === id) ?? (SCREENS[0] as Screen);
+}

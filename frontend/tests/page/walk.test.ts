@@ -1,0 +1,43 @@
+// The walk: every step leads to itself, and every screen has one.
+import { describe, expect, it } from 'vitest';
+import type { Manifest } from '../../src/page/data/manifest';
+import type { Source } from '../../src/page/data/source';
+import { Exploration } from '../../src/page/data/trace';
+import { stepAt, STEPS, stepsOf, to } from '../../src/page/screens/walk';
+import { fitted } from '../../src/page/state/fitting';
+import { START } from '../../src/page/state/selection';
+
+const side = { text: 'a b', ids: [1, 2], pieces: ['▁a', '▁b'], words: [[0, 1], [1, 2]] as [number, number][] };
+function made(encoder: number, decoder: number, recurrent = false): Exploration {
+  const tensors = [
+    { name: 'encoder.layers.*.self_attention.weights', layers: encoder, shape: [1, 2, 2] },
+    ...(recurrent ? [] : [{ name: 'decoder.layers.*.self_attention.weights', layers: decoder, shape: [1, 2, 2] }]),
+    { name: 'decoder.layers.*.cross_attention.weights', layers: decoder, shape: [1, 2, 2] },
+  ];
+  const manifest = { source: side, target: side, first: '<s>', tensors, parameters: [], shared: {}, changes: [], config: { n_heads: 1 } };
+  return new Exploration(manifest as unknown as Manifest, {} as Source);
+}
+
+describe.each([[2, 2, false], [1, 6, false], [3, 1, true]])('the walk through %i + %i layers', (encoder, decoder, recurrent) => {
+  const exploration = made(encoder, decoder, recurrent);
+  const steps = stepsOf(exploration);
+
+  it('goes forth step by step, and back again', () => {
+    let selection = fitted(START, exploration);
+    const at: number[] = [];
+    for (const step of [...steps, ...[...steps].reverse()]) {
+      selection = fitted({ ...selection, ...to(step, selection, exploration) }, exploration);
+      at.push(stepAt(steps, selection, exploration));
+    }
+    const there = [...steps.keys()];
+    expect(at).toEqual([...there, ...there.reverse()]);
+  });
+
+  it('leaves out what the model has not', () => {
+    expect(steps.some((step) => step.kind === 'decoder-self' && step.screen === 'attention')).toBe(!recurrent);
+  });
+});
+
+it('waits for a sentence', () => {
+  expect(stepsOf(null)).toEqual(STEPS.slice(0, 1));
+});
