@@ -4,6 +4,7 @@ Knows nothing of what the settings are for.
 """
 
 import difflib
+import itertools
 import json
 import reprlib
 import tomllib
@@ -28,7 +29,6 @@ class Settings(BaseModel):
         frozen=True,
         extra="forbid",
         strict=True,
-        use_attribute_docstrings=True,
         protected_namespaces=(),
         defer_build=True,  # validators are made when first used, not at import
     )
@@ -51,6 +51,27 @@ class Settings(BaseModel):
             return cls(**read_table(path))
         except SettingsError as error:
             raise SettingsError(f"{path}: {error}") from None
+
+    @classmethod
+    def meanings(cls) -> dict[str, str]:
+        """What is written under each option; read from the source when asked for, which would slow every import."""
+        import ast
+        import inspect
+        import textwrap
+
+        found = {}
+        for kind in reversed([kind for kind in cls.__mro__ if issubclass(kind, Settings)]):
+            [body] = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+            assert isinstance(body, ast.ClassDef)
+            for option, under in itertools.pairwise(body.body):
+                if isinstance(option, ast.AnnAssign) and isinstance(option.target, ast.Name):
+                    text = (
+                        under.value.value
+                        if isinstance(under, ast.Expr) and isinstance(under.value, ast.Constant)
+                        else ""
+                    )
+                    found[option.target.id] = " ".join(str(text).split())
+        return {name: meaning for name, meaning in found.items() if meaning and name in cls.model_fields}
 
     def as_json(self) -> str:
         """Every option, the derived ones too, one a line."""

@@ -175,7 +175,7 @@ def test_the_docs_list_every_limit_as_it_is():
     """docs/serving.md and the settings say the same."""
     page = (ROOT / "docs/serving.md").read_text()
     listed = re.findall(r"^\| `(\w+)` \| ([\d,.]+) \| (.+) \|$", page, re.MULTILINE)
-    wanted = [(name, shown(getattr(Limits(), name)), field.description) for name, field in Limits.model_fields.items()]
+    wanted = [(name, shown(getattr(Limits(), name)), meaning) for name, meaning in Limits.meanings().items()]
     assert listed == wanted
 
 
