@@ -18,6 +18,7 @@ from glassformer.decoding.tree import search_tree
 from glassformer.inspection import trace
 from glassformer.inspection.trace_file import DETAILS
 from glassformer.model import Transformer, preset
+from timing import interleaved
 
 
 def main(name: str = "paper-base", length: str = "30") -> None:
@@ -27,13 +28,17 @@ def main(name: str = "paper-base", length: str = "30") -> None:
     source, target = (torch.randint(4, 1000, (tokens,)).tolist() for _ in range(2))
     request = Request(source)
     print(f"{name}, {model.n_parameters:,} parameters, {tokens} tokens, {torch.get_num_threads()} threads")
-    print(f"a trace of a given target  {_best(lambda: trace(model, request, target)):6.2f} s")
-    beams = [Beam(size=size, longest=0.0, extra=tokens, shortest=(tokens - 1) / tokens) for size in (1, 4)]
-    for beam in beams:
-        searched = _best(lambda beam=beam: search_tree(Plain(model), request, beam))  # type: ignore[misc]
-        both = _best(lambda beam=beam: trace(model, request, how=beam))  # type: ignore[misc]
-        print(f"beam {beam.size}: search {searched:.2f} s, search and trace {both:.2f} s")
-    traced = trace(model, request, how=beams[-1])
+    greedy, wide = (Beam(size=size, longest=0.0, extra=tokens, shortest=(tokens - 1) / tokens) for size in (1, 4))
+    works: dict[str, Callable[[], object]] = {
+        "a trace of a given target": lambda: trace(model, request, target),
+        "beam 1: the search": lambda: search_tree(Plain(model), request, greedy),
+        "beam 1: the search and a trace": lambda: trace(model, request, how=greedy),
+        "beam 4: the search": lambda: search_tree(Plain(model), request, wide),
+        "beam 4: the search and a trace": lambda: trace(model, request, how=wide),
+    }
+    for what, seconds in interleaved(works, 3).items():
+        print(f"{what:32} {seconds:6.2f} s")
+    traced = trace(model, request, how=wide)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.safetensors"
         for detail in DETAILS:
@@ -43,15 +48,6 @@ def main(name: str = "paper-base", length: str = "30") -> None:
                 seconds = time.perf_counter() - began
                 kind = "float16" if half else "float32"
                 print(f"saved, {detail:10} {kind}  {path.stat().st_size:12,} bytes in {seconds:.2f} s")
-
-
-def _best(work: Callable[[], object], tries: int = 3) -> float:
-    times = []
-    for _ in range(tries):
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return min(times)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ def translator() -> Translator:
 
 
 @tries(max_examples=40)
-@given(st.lists(texts, max_size=4), st.randoms())
+@given(st.lists(texts, max_size=6), st.randoms())
 def test_each_text_has_its_own_answer_wherever_it_stands(translator, lines, chance):
     alone = [translator(line) for line in lines]
     assert translator.translate(lines) == alone

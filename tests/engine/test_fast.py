@@ -58,7 +58,7 @@ def rounded_by_chance(model, seed):
     return moved
 
 
-@tries(max_examples=200)
+@tries(max_examples=300)
 @given(configs(), seeds)
 @torch.no_grad()
 def test_it_says_what_the_plain_model_says(config, seed):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from glassformer.sealed import read_file, verify
-from tests.faults.tracing import MARK, Point, all_points, under_strace
+from tests.faults.tracing import MARK, Point, points_of, under_strace
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 
@@ -31,9 +31,7 @@ except GlassformerError as error:
 @pytest.fixture(scope="module")
 def points(tmp_path_factory) -> list[Point]:
     directory = tmp_path_factory.mktemp("dry-run")
-    done = under_strace(ADD, directory, directory / "log")
-    assert done.returncode == 0, done.stderr
-    found = all_points(directory / "log")
+    found = points_of(ADD, directory, directory / "log")
     assert len(found) >= 12  # three files: written, synced, renamed, and their directory synced
     return found
 

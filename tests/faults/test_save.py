@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from glassformer.model import load_model
-from tests.faults.tracing import EVERYTHING, Point, all_points, calls_since_mark, under_strace
+from tests.faults.tracing import EVERYTHING, Point, calls_since_mark, points_of, under_strace
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 
@@ -29,9 +29,7 @@ except GlassformerError as error:
 def points(tmp_path_factory) -> list[Point]:
     """Every changing call of a save, as (name, which call of that name in the whole process)."""
     directory = tmp_path_factory.mktemp("dry-run")
-    done = under_strace(SAVE, directory / "model", directory / "log")
-    assert done.returncode == 0, done.stderr
-    found = all_points(directory / "log")
+    found = points_of(SAVE, directory / "model", directory / "log")
     return found if EVERYTHING else found[::3]
 
 

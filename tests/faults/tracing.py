@@ -25,6 +25,13 @@ def under_strace(script: str, argument: Path, log: Path, *inject: str) -> subpro
     )  # fmt: skip
 
 
+def points_of(script: str, argument: Path, log: Path) -> list[Point]:
+    """The points of a script that nothing stops."""
+    done = under_strace(script, argument, log)
+    assert done.returncode == 0, done.stderr
+    return all_points(log)
+
+
 def calls_since_mark(log: Path) -> list[str]:
     lines = log.read_text().splitlines()
     begin = max(i for i, line in enumerate(lines) if MARK in line)
