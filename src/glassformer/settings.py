@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError
 
 from glassformer.errors import DirectoryError, SettingsError
 
@@ -72,6 +72,15 @@ class Settings(BaseModel):
                     )
                     found[option.target.id] = " ".join(str(text).split())
         return {name: meaning for name, meaning in found.items() if meaning and name in cls.model_fields}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """As pydantic describes a class, with the meanings: a server's description of itself shows them."""
+        schema = handler(core)
+        options = handler.resolve_ref_schema(schema)["properties"]
+        for name, meaning in cls.meanings().items():
+            options[name]["description"] = meaning
+        return schema
 
     def as_json(self) -> str:
         """Every option, the derived ones too, one a line."""
