@@ -32,8 +32,8 @@ parity: setup   ## try the doors on models that nobody here made (fetched from t
 hostile: setup  ## open files with so many faults each, of every kind that comes in (hours; MUTATIONS=2000 is what tests do)
 	GLASSFORMER_MUTATIONS=$(MUTATIONS) $(BIN)/python -m pytest -n 2 --timeout 0 tests/interop -k damaged
 
-faults: setup   ## stop training and saving at every point there is (a quarter of an hour)
-	GLASSFORMER_FAULTS=all GLASSFORMER_KILLS=$(KILLS) $(BIN)/python -m pytest -n 2 tests/faults tests/training/test_resume.py
+faults: setup   ## stop training and saving at every point there is (minutes)
+	GLASSFORMER_KILLS=$(KILLS) $(BIN)/python -m pytest -n 2 tests/faults tests/training/test_resume.py
 
 check: setup    ## lint, format and types
 	$(BIN)/ruff check .

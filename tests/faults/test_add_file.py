@@ -1,64 +1,53 @@
 """A file that is added to a sealed directory, or replaced, when the system fails: the directory is always whole."""
 
-import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
-from glassformer.sealed import read_file, verify
-from tests.faults.tracing import MARK, Point, points_of, under_strace
+from glassformer.sealed import add_file, building, read_file, verify
+from tests.faults.tracing import Point, Stage, needs_strace
 
-pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+pytestmark = needs_strace
 
-ADD = f"""
-import sys
-from pathlib import Path
-from glassformer.errors import GlassformerError
-from glassformer.sealed import add_file, building
-directory = Path(sys.argv[1]) / "sealed"
-with building(directory) as under_way:
-    (under_way / "other").write_bytes(b"stays")
-add_file(directory, "choice", b"old")
-open(Path(sys.argv[1]) / "{MARK}", "w").close()
-try:
+
+def before(directory: Path) -> None:
+    with building(directory) as under_way:
+        (under_way / "other").write_bytes(b"stays")
+    add_file(directory, "choice", b"old")
+
+
+def act(directory: Path) -> None:
     add_file(directory, "choice", b"new, and longer")
-except GlassformerError as error:
-    sys.exit(f"glassformer: {{error}}")
-"""
 
 
-@pytest.fixture(scope="module")
-def points(tmp_path_factory) -> list[Point]:
-    directory = tmp_path_factory.mktemp("dry-run")
-    found = points_of(ADD, directory, directory / "log")
+@pytest.fixture
+def points(stage: Stage, tmp_path) -> list[Point]:
+    found = stage.points(tmp_path / "dry-run")
     assert len(found) >= 12  # three files: written, synced, renamed, and their directory synced
     return found
 
 
-def contents(run: Path) -> bytes | None:
-    assert "other" in verify(run / "sealed")
-    return read_file(run / "sealed", "choice")
+def contents(directory: Path) -> bytes | None:
+    assert "other" in verify(directory)
+    return read_file(directory, "choice")
 
 
-def test_killed_at_every_system_call_the_directory_is_whole(points, tmp_path):
+def test_killed_at_every_system_call_the_directory_is_whole(stage, points, tmp_path):
     outcomes = set()
-    for name, number in points:
-        run = tmp_path / f"{name}-{number}"
-        run.mkdir()
-        done = under_strace(ADD, run, tmp_path / "log", "-e", f"inject={name}:signal=KILL:when={number}")
-        assert done.returncode == -signal.SIGKILL, (name, number, done)
-        outcomes.add(contents(run))
+    for point in points:
+        directory = tmp_path / "-".join(map(str, point))
+        assert stage.killed(directory, point).ended == -signal.SIGKILL, point
+        outcomes.add(contents(directory))
     assert outcomes == {b"old", None, b"new, and longer"}
 
 
 @pytest.mark.parametrize("error", ["ENOSPC", "EIO"])
-def test_an_error_at_any_system_call_is_one_sentence_and_the_directory_is_whole(points, tmp_path, error):
-    for name, number in points:
-        run = tmp_path / f"{name}-{number}"
-        run.mkdir()
-        done = under_strace(ADD, run, tmp_path / "log", "-e", f"inject={name}:error={error}:when={number}")
-        assert "(INJECTED)" in (tmp_path / "log").read_text(), (name, number)
-        assert "Traceback" not in done.stderr, (name, number, done.stderr)
-        assert contents(run) in (b"old", None, b"new, and longer")
-        assert (contents(run) == b"new, and longer") or done.returncode == 1
+def test_an_error_at_any_system_call_is_one_sentence_and_the_directory_is_whole(stage, points, tmp_path, error):
+    for point in points:
+        directory = tmp_path / "-".join(map(str, point))
+        played = stage.failing(directory, point, error)
+        assert played.injected, point
+        assert played.ended in (0, 1), (point, played.errors)
+        assert contents(directory) in (b"old", None, b"new, and longer")
+        assert (contents(directory) == b"new, and longer") or played.ended == 1
