@@ -1,6 +1,6 @@
 """Plays a scene again and again: `python -m tests.faults.stage MODULE`.
 
-Everything is imported once; each time it forks, makes ready with the module's `before(path)`, waits until it is watched,
+Everything is imported once. Each time it forks, makes ready with the module's `before(path)`, waits until it is watched
 and plays `act(path)`.
 
 Orders come in as lines "path<tab>file for errors"; out goes the process to watch, and then how it ended.
