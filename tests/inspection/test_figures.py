@@ -23,6 +23,7 @@ from glassformer.inspection import Names, Trace, trace
 from glassformer.inspection.figures import VIEWS, figure
 from glassformer.inspection.figures.numbers import rounded, weight
 from glassformer.inspection.figures.options import FigureOptions
+from glassformer.inspection.figures.png import signs_drawn
 from glassformer.inspection.figures.renderer import BUNDLE, as_svg
 from glassformer.inspection.figures.views import view_data
 from tests.models import configs, seeds, talkative
@@ -260,6 +261,19 @@ def test_large_weights_are_handed_over_as_means_of_bins():
     assert (table["rows"], table["cols"], table["perRow"], table["perCol"]) == (300, 130, 3, 2)
     assert len(table["values"]) == 100 * 65
     assert table["values"][0] == pytest.approx(torch.tensor([0.0, 1, 130, 131, 260, 261]).mean().item(), rel=1e-3)
+
+
+def test_of_a_png_only_texts_with_rare_signs_change_their_font():
+    """resvg takes a serif for the whole of a text in which the first font lacks one sign."""
+    svg = "<svg><desc>a → b</desc><text x='1'>1st <tspan>−0.5</tspan></text><text>plain</text><text>√K</text></svg>"
+    drawn = signs_drawn(svg)
+    changed = re.sub(r' font-family="[^"]*"', "", drawn)
+    assert changed == svg
+    assert [text.startswith("<text font-family") for text in re.findall(r"<text.*?</text>", drawn)] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_png_and_svg_files(tmp_path):

@@ -1,5 +1,6 @@
 """An SVG as a picture of pixels, by resvg: text is drawn with the fonts of this machine."""
 
+import re
 from functools import cache
 
 from glassformer.errors import GlassformerError
@@ -10,6 +11,9 @@ _LETTER = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20">'
     '<text x="2" y="16" font-family="{font}">{letter}</text></svg>'
 )
+_SIGNS = re.compile(r"<text(?=[^>]*>(?:[^<]|<(?!/text))*[−→≠≤≥√])")
+_SIGNS_FONT = "DejaVu Sans, Noto Sans Math, sans-serif"
+"""For texts with signs that many fonts lack: of a missing sign resvg makes the whole text another font's, a serif's."""
 
 
 def as_png(svg: str, scale: float | int) -> bytes:
@@ -19,7 +23,11 @@ def as_png(svg: str, scale: float | int) -> bytes:
             "None of the fonts that figures ask for is on this machine, so a PNG would have no text: install one "
             "(on Debian: apt install fonts-dejavu-core), or save the figure as .svg."
         )
-    return _drawn(svg, scale)
+    return _drawn(signs_drawn(svg), scale)
+
+
+def signs_drawn(svg: str) -> str:
+    return _SIGNS.sub(f'<text font-family="{_SIGNS_FONT}"', svg)
 
 
 def _drawn(svg: str, scale: float | int) -> bytes:
