@@ -4,7 +4,7 @@ BIN := .venv/bin
 KILLS ?= 200
 MUTATIONS ?= 100000
 
-.PHONY: help setup test demo parity hostile faults check fix names figures frontend frontend-check browser bench lock clean
+.PHONY: help setup test demo parity hostile faults check fix names figures frontend frontend-check browser pictures bench lock clean
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -58,6 +58,10 @@ frontend-check: ## types and tests of frontend/, and that what is committed is w
 
 browser: setup frontend/node_modules/playwright-core  ## try the page in a real Chromium (needs one, and Node)
 	GLASSFORMER_BROWSER=1 $(BIN)/python -m pytest tests/browser
+
+pictures: setup frontend/node_modules/playwright-core  ## take the pictures of docs/explorer anew
+	rm -rf docs/explorer
+	GLASSFORMER_BROWSER=1 GLASSFORMER_PICTURES=docs/explorer $(BIN)/python -m pytest -q tests/browser/test_pictures.py
 
 frontend/node_modules/playwright-core:
 	cd frontend && npm ci --no-fund --no-audit

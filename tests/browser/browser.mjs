@@ -1,6 +1,6 @@
 // Drives the page in a real Chromium and says in JSON what it saw. Python starts the server and judges.
 import { createRequire } from 'node:module';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 
 const { address, frontend, chromium: executablePath, task, given } = JSON.parse(process.argv[2]);
 const require = createRequire(`${frontend}/package.json`);
@@ -135,6 +135,39 @@ const TASKS = {
     await page.goto(`${address}/#v=sentence&s=${encodeURIComponent('word '.repeat(400))}`);
     const error = await page.locator('[role=alert]').textContent();
     return { hash: asked, instead, error };
+  },
+
+  /** The steps' titles, and their addresses. */
+  async steps() {
+    const page = await opened(given);
+    const seen = [];
+    for (let step = 0; step < 40; step++) {
+      const title = await page.locator('nav[aria-label=Steps] option:checked').textContent();
+      seen.push({ title: title.replace(/^\d+ · /, ''), hash: await hash(page) });
+      await page.keyboard.press('n');
+      if ((await hash(page)) === seen[step].hash) break;
+      await settled(page);
+    }
+    return seen;
+  },
+
+  /** Each view as a picture, the whole of it. */
+  async pictures() {
+    const sizes = [];
+    for (const { hash, scheme, width, path } of given) {
+      const page = await opened({ hash, scheme, width });
+      await page.evaluate(() => document.activeElement?.blur());
+      // As tall as what it shows, so that bars which stay in sight lie at the end and not in the middle.
+      const height = await page.evaluate(() => document.documentElement.scrollHeight);
+      await page.setViewportSize({ width, height: Math.min(height, 4000) });
+      await settled(page);
+      const session = await page.context().newCDPSession(page); // it can write WebP, a third of PNG's size
+      const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 80 });
+      writeFileSync(path, Buffer.from(data, 'base64'));
+      sizes.push({ path, height });
+      await page.context().close();
+    }
+    return sizes;
   },
 
   /** How soon, how fast and how much, on a long sentence and a wide model. */
