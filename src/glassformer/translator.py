@@ -17,7 +17,7 @@ from glassformer.engine import Engine, EngineOptions, Searching, open_engine
 from glassformer.errors import InputError
 from glassformer.evaluation import sentence_chrf
 from glassformer.inspection import HeadLoss, Names, Trace, WhatIf, rank_heads, trace, what_if
-from glassformer.inspection.changes import Change, ForcePrefix, ReplaceToken, apply
+from glassformer.inspection.changes import Change, ForcePrefix, ReplaceToken, apply, changed_request
 from glassformer.inspection.tracing import means_for
 from glassformer.inspection.twin import twin
 from glassformer.model import Transformer, load_model
@@ -204,14 +204,23 @@ class Translator:
         """A traced text again, with these changes on top of those that its trace was made under."""
         return what_if(self.model, before, changes, self._names)
 
-    def replacing(self, before: Trace, old: str, new: str) -> ReplaceToken:
-        """The change that puts another word in the place of one of a traced source, the first that is so written."""
-        ids = before.about.source.ids
-        for first in range(len(ids)):
-            for last in range(first + 1, len(ids)):
-                if self.tokenizer.decode(ids[first:last], "source").strip() == old:
-                    return ReplaceToken(position=first, count=last - first, ids=self._between(new))
-        raise InputError(f"{old!r} does not stand in {before.text!r} as tokens of its own: {' '.join(before.source)}.")
+    def replacing(
+        self, before: Trace, old: str, new: str, which: int = 0, after: Sequence[Change] = ()
+    ) -> ReplaceToken:
+        """The change that puts another word in the place of one of a traced source.
+
+        `which`: of those that are so written, counted from 0. `after`: changes that are made before it, and may have
+        put other tokens there.
+        """
+        ids = changed_request(Request(before.about.source.ids), after).source
+        places = self._written(ids, old)
+        if which < len(places):
+            first, last = places[which]
+            return ReplaceToken(position=first, count=last - first, ids=self._between(new))
+        text, pieces = self.tokenizer.decode(ids, "source"), " ".join(self.tokenizer.pieces(ids, "source"))
+        if places:
+            raise InputError(f"{old!r} stands {len(places)} times in {text!r}, counted from 0, and none is {which}.")
+        raise InputError(f"{old!r} does not stand in {text!r} as tokens of its own: {pieces}.")
 
     def beginning(self, text: str) -> ForcePrefix:
         """The change that makes a translation begin with a text."""
@@ -262,10 +271,25 @@ class Translator:
             )
         return ids
 
+    def _written(self, ids: Sequence[int], word: str) -> list[tuple[int, int]]:
+        """Where a word stands among a source's ids: from which token on, up to but not with which."""
+        found: list[tuple[int, int]] = []
+        for first in range(len(ids)):
+            if found and first < found[-1][1]:
+                continue  # a mark before it, or it alone: the same word
+            for last in range(first + 1, len(ids)):
+                if self.tokenizer.decode(ids[first:last], "source").strip() == word:
+                    found.append((first, last))
+                    break
+        return found
+
     def _between(self, text: str) -> list[int]:
         """The ids of part of a source, without what every source begins and ends with."""
         around, ids = self.tokenizer.encode("", "source"), self.tokenizer.encode(text, "source")
-        before = next(i for i, (one, other) in enumerate(zip(around, ids, strict=False)) if one != other)
+        differs = (i for i, (one, other) in enumerate(zip(around, ids, strict=False)) if one != other)
+        before = next(differs, None)
+        if before is None:
+            raise InputError(f"{text!r} has no tokens that could stand in a word's place: write a word.")
         return ids[before : len(ids) - (len(around) - before)]
 
     def _parts(self, text: str) -> list[tuple[str, list[int]]]:

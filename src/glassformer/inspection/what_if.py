@@ -8,7 +8,7 @@ from glassformer.decoding import score
 from glassformer.errors import InputError
 from glassformer.inspection.changes import Change, RemoveHead, apply, attentions
 from glassformer.inspection.trace import Trace, request_of
-from glassformer.inspection.tracing import NUMBERS, Names, trace
+from glassformer.inspection.tracing import NUMBERS, Names, means_for, trace
 from glassformer.inspection.twin import twin
 from glassformer.model import Transformer
 
@@ -70,22 +70,40 @@ def rank_heads(
     tell: Callable[[int, int], None] = lambda done, all_: None,
 ) -> list[HeadLoss]:
     """Every head by what its removal costs on these pairs, the dearest first. `tell` hears how far it is."""
+
+    def log_probability(removed: Sequence[Change]) -> float:
+        mine = twin(model)
+        apply(mine, removed, {})
+        scored = score(mine, sources, targets)
+        return sum(one.log_probability for one in scored) / sum(len(one.tokens) for one in scored)
+
+    return _ranked(model, log_probability, tell)
+
+
+def rank_heads_of(
+    model: Transformer, before: Trace, tell: Callable[[int, int], None] = lambda done, all_: None
+) -> list[HeadLoss]:
+    """The same for one traced translation, under the changes that its trace was made under."""
+    about = before.about
+    means = means_for(about.changes, model, [request_of(about)], about.search)
+
+    def log_probability(removed: Sequence[Change]) -> float:
+        mine = twin(model)
+        apply(mine, [*about.changes, *removed], means)
+        [scored] = score(mine, [about.source.ids], [about.target.ids])
+        return scored.log_probability / len(scored.tokens)
+
+    return _ranked(model, log_probability, tell)
+
+
+def _ranked(
+    model: Transformer, log_probability: Callable[[Sequence[Change]], float], tell: Callable[[int, int], None]
+) -> list[HeadLoss]:
+    """`log_probability`: of a target token, on average, under a change."""
     heads = [(at, head) for at in attentions(model) for head in range(model.config.n_heads)]
-    whole = _log_probability(model, [], sources, targets)
+    whole = log_probability([])
     losses = []
     for number, (at, head) in enumerate(heads, start=1):
-        losses.append(
-            HeadLoss(at, head, whole - _log_probability(model, [RemoveHead(at=at, head=head)], sources, targets))
-        )
+        losses.append(HeadLoss(at, head, whole - log_probability([RemoveHead(at=at, head=head)])))
         tell(number, len(heads))
     return sorted(losses, key=lambda one: -one.loss)
-
-
-def _log_probability(
-    model: Transformer, changes: Sequence[Change], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-) -> float:
-    """Of a target token, on average."""
-    mine = twin(model)
-    apply(mine, changes, {})
-    scored = score(mine, sources, targets)
-    return sum(one.log_probability for one in scored) / sum(len(one.tokens) for one in scored)

@@ -1,7 +1,6 @@
 """Routes that look inside: traces, their tensors, the model's weights, what-ifs and figures."""
 
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,18 +8,17 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from glassformer.errors import GlassformerError
-from glassformer.inspection.changes import Change, ForcePrefix, ReplaceToken
 from glassformer.inspection.trace_file import DETAILS
-from glassformer.translator import Translator
 from glassformer.web.guard import FIGURE_POLICY, responses
 from glassformer.web.house import IMMUTABLE, House, Large, LargeResponse, body_of, flag, in_json
 from glassformer.web.manifest import manifest
 from glassformer.web.reading import asked
 from glassformer.web.refusal import RefusedError
-from glassformer.web.schemas import AskTrace, AskWhatIf, Difference, Manifest
+from glassformer.web.schemas import AskTrace, AskWhatIf, Difference, Manifest, Ranked
 from glassformer.web.service import finite
 from glassformer.web.store import Kept
 from glassformer.web.tensors import Cut, cut, sent, summary
+from glassformer.web.what_if import GivenUp, changed, check_length, ranked, texts_of
 
 WRONG = responses(401, 404, 413, 422, 503)
 ROWS = Query(None, description="Of the axis before the last: 3, 0:8, 8:")
@@ -98,7 +96,20 @@ def routes(house: House) -> APIRouter:
     )
     async def what_if(request: Request, id: str) -> Response:
         wanted, kept = await asked(request, AskWhatIf), house.store.get(id)
+        house.service.check_size(texts_of(wanted))
         return in_json(await house.bench.do(request, lambda: changed(house, kept, wanted)))
+
+    @router.get(
+        "/api/explore/{id}/heads",
+        response_model=Ranked,
+        responses=WRONG,
+        summary="Every head of the model by what its removal costs the traced translation, the dearest first.",
+    )
+    async def heads(request: Request, id: str) -> Response:
+        kept, given_up = house.store.get(id), GivenUp()
+        answer = in_json(await house.bench.do(request, lambda: ranked(house, kept, given_up.check), given_up.hear))
+        answer.headers["cache-control"] = IMMUTABLE
+        return answer
 
     @router.get(
         "/api/explore/{id}/figure/{view}.{kind}",
@@ -176,50 +187,11 @@ def traced(house: House, wanted: AskTrace) -> Manifest:
     if beam > house.limits.trace_beam:
         raise RefusedError(422, f"beam = {beam} is more than the {house.limits.trace_beam} of a traced search.")
     translator = house.service.translator(wanted.source_language, wanted.target_language)
-    _check_length(house, translator.tokenizer.encode(wanted.text, "source"))
+    check_length(house.limits, len(translator.tokenizer.encode(wanted.text, "source")))
     if wanted.target is not None:
-        _check_length(house, translator.tokenizer.encode(wanted.target, "target"))
+        check_length(house.limits, len(translator.tokenizer.encode(wanted.target, "target")))
     trace = translator.trace(wanted.text, wanted.target, beam=beam, hypothesis=wanted.hypothesis)
     return _manifest(house, house.store.add(trace, translator.tokenizer))
-
-
-def changed(house: House, kept: Kept, wanted: AskWhatIf) -> Difference:
-    """A traced text again under changes; the new trace is kept."""
-    translator = house.service.translator(None, None)
-    translator.tokenizer = kept.tokenizer
-    replaced = [translator.replacing(kept.trace, one.old, one.new) for one in wanted.replace]
-    changes: list[Change] = [*wanted.changes, *replaced]
-    _check_changes(house, kept, changes, translator)
-    found = translator.what_if(kept.trace, *changes)
-    after = house.store.add(found.after, kept.tokenizer)
-    return Difference(
-        id=after.identity,
-        manifest=_manifest(house, after),
-        changed_words=found.changed_words,
-        kept=[finite(log_p) for log_p in found.kept],
-        differences=[finite(difference) for difference in found.differences],
-    )
-
-
-def _check_changes(house: House, kept: Kept, changes: Sequence[Change], translator: Translator) -> None:
-    every: list[Change] = [*kept.trace.about.changes, *changes]
-    if len(every) > house.limits.changes:
-        raise RefusedError(413, f"These are {len(every)} changes, and {house.limits.changes} may stand together.")
-    config, longer = translator.model.config, 0
-    for change in every:
-        if isinstance(change, (ReplaceToken, ForcePrefix)):
-            size = config.source_vocab_size if isinstance(change, ReplaceToken) else config.vocab_size
-            longer += len(change.ids)
-            if any(not 0 <= token < size or token == config.pad_id for token in change.ids):
-                raise RefusedError(422, f"A change puts a token that is none of the model's {size}.")
-    _check_length(house, range(len(kept.trace.about.asked.ids) + longer))
-
-
-def _check_length(house: House, ids: Sequence[int]) -> None:
-    if len(ids) > house.limits.trace_tokens:
-        raise RefusedError(
-            413, f"These are {len(ids)} tokens, and {house.limits.trace_tokens} are traced at most: take a part of it."
-        )
 
 
 def _manifest(house: House, kept: Kept) -> Manifest:

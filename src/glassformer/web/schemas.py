@@ -65,8 +65,24 @@ class Replacement(Settings):
     """Another word in the place of one of the source."""
 
     old: Text
-    """As it is written; the first that is so."""
+    """As it is written."""
     new: Text
+
+    which: Place = 0
+    """Of those that are so written, counted from 0."""
+
+
+class ReplaceWord(Replacement):
+    """The same in its place among other changes: `old` may be a word that one before it has put there."""
+
+    kind: Literal["replace-word"] = "replace-word"
+
+
+class BeginWith(Settings):
+    """The translation begins with a text."""
+
+    kind: Literal["begin-with"] = "begin-with"
+    text: Text
 
 
 class AskWhatIf(BaseModel):
@@ -75,10 +91,14 @@ class AskWhatIf(BaseModel):
     # Each change complains for itself, about its own options.
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
 
-    changes: list[AnyChange] = Field(default_factory=list)
-    """Heads removed, edges cut, matrices replaced, ...: see `glassformer.inspection.changes`."""
+    changes: list[Annotated[AnyChange | ReplaceWord | BeginWith, Field(discriminator="kind")]] = Field(
+        default_factory=list
+    )
+    """Heads removed, edges cut, matrices replaced, ...: see `glassformer.inspection.changes`. One after another."""
     replace: list[Replacement] = Field(default_factory=list)
-    """Words of the source that are others."""
+    """Words of the source that are others; after all `changes`."""
+    reference: Text | None = None
+    """A translation to compare with: then chrF is wanted before and after."""
 
 
 class AskLibre(BaseModel):
@@ -241,6 +261,25 @@ class Difference(BaseModel):
     """The log-probabilities that the changed model gives to the translation before."""
     differences: list[float | None]
     """By how much each of its tokens became likelier, in nats."""
+    chrf: tuple[float, float] | None = None
+    """Of both translations against the reference, from 0 to 100: before and after."""
+
+
+class HeadWorth(BaseModel):
+    """What a head is worth to one translation."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    at: str
+    head: int
+    loss: float | None
+    """Nats a token that the translation loses without it; below 0, it becomes likelier. None: it becomes impossible."""
+
+
+class Ranked(BaseModel):
+    """Every head, the dearest first."""
+
+    heads: list[HeadWorth]
 
 
 class Health(BaseModel):

@@ -30,7 +30,18 @@ export interface Cut {
 export interface WhatIf {
   manifest: Manifest;
   changed_words: [string, string][];
+  /** What the changed model gives to each token of the translation before. */
+  kept: (number | null)[];
   differences: (number | null)[];
+  /** Before and after, against a reference. */
+  chrf?: [number, number];
+}
+
+/** What a head is worth to a translation: nats a token that are lost without it. */
+export interface HeadWorth {
+  at: string;
+  head: number;
+  loss?: number;
 }
 
 export interface Api {
@@ -38,7 +49,8 @@ export interface Api {
   explore(asked: AskTrace): Promise<Manifest>;
   tensor(id: string, name: string, cut?: Cut): Promise<Tensor>;
   weight(name: string, cut?: Cut): Promise<Tensor>;
-  whatIf(id: string, changes: unknown[]): Promise<WhatIf>;
+  whatIf(id: string, changes: unknown[], reference?: string, signal?: AbortSignal): Promise<WhatIf>;
+  heads(id: string): Promise<HeadWorth[]>;
 }
 
 export function httpApi(base = '', fetcher: typeof fetch = (...given) => fetch(...given)): Api {
@@ -68,7 +80,11 @@ export function httpApi(base = '', fetcher: typeof fetch = (...given) => fetch(.
     },
     tensor: async (id, name, cut) => tensorOf(await asked(`/api/explore/${id}/tensor/${name}${query(cut)}`)),
     weight: async (name, cut) => tensorOf(await asked(`/api/weight/${name}${query(cut)}`)),
-    whatIf: async (id, changes) => (await posted(`/api/explore/${id}/what-if`, { changes })).json() as Promise<WhatIf>,
+    async whatIf(id, changes, reference = '', signal) {
+      const body = { changes, ...(reference === '' ? {} : { reference }) };
+      return (await posted(`/api/explore/${id}/what-if`, body, signal)).json() as Promise<WhatIf>;
+    },
+    heads: async (id) => ((await (await asked(`/api/explore/${id}/heads`)).json()) as { heads: HeadWorth[] }).heads,
   };
 }
 

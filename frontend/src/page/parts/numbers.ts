@@ -6,7 +6,14 @@ export { decimal, probability };
 /** A true minus, so that columns of numbers line up. */
 export function signed(x: number, digits = 3): string {
   if (x === -Infinity) return '−∞';
-  return x.toFixed(digits).replace('-', '−');
+  const written = x.toFixed(digits);
+  return Number(written) === 0 ? written.replace('-', '') : written.replace('-', '−'); // nothing is neither below 0 nor above
+}
+
+/** A change: what became more has its sign too. */
+export function change(x: number, digits = 3): string {
+  const written = signed(x, digits);
+  return x > 0 && Number(written) !== 0 ? `+${written}` : written;
 }
 
 /** A difference: one digit and its power of ten. */

@@ -2,6 +2,7 @@
 import type { Api } from '../data/api';
 import type { ModelInfo } from '../data/manifest';
 import type { Exploration } from '../data/trace';
+import type { Bench } from '../state/bench.svelte';
 import type { Selection } from '../state/selection';
 
 export interface ScreenProps {
@@ -13,4 +14,7 @@ export interface ScreenProps {
   move: (patch: Partial<Selection>) => void;
   api: Api;
   model: ModelInfo;
+  /** The same sentence before the changes, where the difference to it is wanted. */
+  other?: Exploration | null;
+  bench: Bench;
 }

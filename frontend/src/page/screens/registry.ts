@@ -7,20 +7,24 @@ import Film from './film/Film.svelte';
 import type { ScreenProps } from './props';
 import Sentence from './sentence/Sentence.svelte';
 import Tokens from './tokens/Tokens.svelte';
+import WhatIf from './whatif/WhatIf.svelte';
 
 export interface Screen {
   id: string;
   letter: string;
   title: string;
   component: Component<ScreenProps>;
+  /** Whether it shows B − A where that is wanted; else it shows B. */
+  differs?: boolean;
 }
 
 export const SCREENS: Screen[] = [
   { id: 'sentence', letter: 'A', title: texts.screen.sentence.title, component: Sentence },
   { id: 'tokens', letter: 'B', title: texts.screen.tokens.title, component: Tokens },
-  { id: 'attention', letter: 'C', title: texts.screen.attention.title, component: Attention },
+  { id: 'attention', letter: 'C', title: texts.screen.attention.title, component: Attention, differs: true },
   { id: 'bridge', letter: 'E', title: texts.screen.bridge.title, component: Bridge },
   { id: 'film', letter: 'F', title: texts.screen.film.title, component: Film },
+  { id: 'whatif', letter: 'I', title: texts.screen.whatif.title, component: WhatIf, differs: true },
 ];
 
 export function screenOf(id: string): Screen {

@@ -25,6 +25,7 @@ export const STEPS: Step[] = [
   { title: 'One word, across', screen: 'attention', kind: 'cross', tab: 'word' },
   { title: 'Which head finds the word', screen: 'attention', kind: 'cross', tab: 'compare' },
   { title: 'Token by token', screen: 'film', kind: 'decoder-self' },
+  { title: 'What if?', screen: 'whatif' },
 ];
 
 /** The steps that a trace has something for: a model may have no attention of a kind. */

@@ -1,7 +1,12 @@
 // The whole selection, and it as the address after #: a link is a view.
+import { changesFrom, written as inAddress } from './changes';
 
 export type Tab = 'word' | 'matrix' | 'heads' | 'compare';
 export const TABS: Tab[] = ['word', 'matrix', 'heads', 'compare'];
+
+/** Before the changes, after them, or what is different. */
+export type Shown = 'a' | 'b' | 'b-a';
+export const SHOWN: Shown[] = ['a', 'b', 'b-a'];
 
 export interface Selection {
   /** The screen. */
@@ -19,11 +24,17 @@ export interface Selection {
   s: string;
   b: number;
   t: string;
+  /** What-ifs, as JSON in the server's own form; empty where there are none. */
+  w: string;
+  /** What is shown where there are any. */
+  ab: Shown;
+  /** A reference that both translations are compared with. */
+  r: string;
 }
 
-export const START: Selection = { v: 'sentence', at: '', h: 0, q: 0, k: null, tab: 'word', s: '', b: 4, t: '' };
+export const START: Selection = { v: 'sentence', at: '', h: 0, q: 0, k: null, tab: 'word', s: '', b: 4, t: '', w: '', ab: 'b', r: '' };
 
-const TEXTS = ['v', 'at', 's', 't'] as const;
+const TEXTS = ['v', 'at', 's', 't', 'r'] as const;
 const NUMBERS = ['h', 'q', 'b'] as const;
 
 /** Only what differs from the start is written, in one order, so that a view has one address. */
@@ -45,6 +56,9 @@ export function fromHash(hash: string): Selection {
   found.k = whole(read.get('k'));
   const tab = read.get('tab') as Tab;
   found.tab = TABS.includes(tab) ? tab : START.tab;
+  found.w = inAddress(changesFrom(read.get('w') ?? ''));
+  const shown = read.get('ab') as Shown;
+  found.ab = SHOWN.includes(shown) ? shown : START.ab;
   return found;
 }
 

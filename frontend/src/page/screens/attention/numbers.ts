@@ -2,6 +2,7 @@
 import type { Token } from '../../../figures/types';
 import { quoted, spoken } from '../../../figures/words';
 import { keyLabel, queryLabel, tokensOf, type AttentionPlace } from '../../data/places';
+import { touched, type Touched } from '../../data/touched';
 import { grid, part, row, type Grid, type Tensor } from '../../data/tensor';
 import type { Exploration } from '../../data/trace';
 import { dot, largestDifference, ranking, softmax, weightedSum } from '../../maths/recompute';
@@ -20,6 +21,8 @@ export interface Numbers {
   /** Whether something beside q · k goes into the scores: then they cannot be redone from q and k. */
   biased: boolean;
   turned: boolean;
+  /** What-ifs under which all this came to be. */
+  changes: unknown[];
   q: Tensor;
   k: Tensor;
   v: Tensor;
@@ -45,6 +48,7 @@ export async function loadNumbers(exploration: Exploration, place: AttentionPlac
     scale: config.scale_scores ? 1 / Math.sqrt(config.d_head) : 1,
     biased: config.positions === 'relative' && place.kind !== 'cross',
     turned: config.positions === 'rotary' && place.kind !== 'cross',
+    changes: exploration.manifest.changes,
     q, k, v, scores, weights, context,
   };
 }
@@ -57,6 +61,7 @@ export interface Head {
   scores: Grid;
   weights: Grid;
   context: Grid;
+  touched: Touched;
 }
 
 export function headOf(numbers: Numbers, head: number): Head {
@@ -65,6 +70,7 @@ export function headOf(numbers: Numbers, head: number): Head {
   return {
     q: of(numbers.q), k: of(numbers.k), v: of(numbers.v),
     scores: of(numbers.scores), weights: of(numbers.weights), context: of(numbers.context),
+    touched: touched(numbers.changes, numbers.place.name, h),
   };
 }
 
@@ -79,7 +85,8 @@ export interface Way {
   scores: Float32Array;
   weights: Float32Array;
   z: Float32Array;
-  difference: number;
+  /** null where a what-if has put something else into these steps. */
+  difference: number | null;
 }
 
 export function wayOf(numbers: Numbers, head: Head, query: number): Way {
@@ -95,7 +102,8 @@ export function wayOf(numbers: Numbers, head: Head, query: number): Way {
     largestDifference(redone, weights),
     largestDifference(weightedSum(redone, head.v), z),
   );
-  return { raw, scaled, scores, weights, z, difference };
+  const redoable = !head.touched.scores && !head.touched.context;
+  return { raw, scaled, scores, weights, z, difference: redoable ? difference : null };
 }
 
 /** "it looks at animal, 0.31, rank 1 of 14" */

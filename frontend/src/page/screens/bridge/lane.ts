@@ -1,4 +1,5 @@
 // One decoder layer's way from the memory to its own keys and values, and whether they come out again.
+import { madeWith } from '../../data/touched';
 import { grid, joined, type Grid } from '../../data/tensor';
 import type { Exploration } from '../../data/trace';
 import { cosine, largestDifference, timesTransposed } from '../../maths/recompute';
@@ -44,7 +45,8 @@ function sharers(exploration: Exploration, name: string): string | null {
 }
 
 export interface Redone {
-  difference: number;
+  /** null where a what-if has made them with others' matrices. */
+  difference: number | null;
   kCosine: number | null;
   vCosine: number | null;
 }
@@ -65,5 +67,6 @@ export async function redo(exploration: Exploration, lane: Lane, other: string |
     difference = Math.max(difference, largestDifference(again.values, lane[letter].values));
     cosines.push(others ? cosine(weight.values, others.values) : null);
   }
-  return { difference, kCosine: cosines[0] ?? null, vCosine: cosines[1] ?? null };
+  const own = (['k', 'v'] as const).every((letter) => madeWith(exploration.manifest.changes, lane.name, letter) === null);
+  return { difference: own ? difference : null, kCosine: cosines[0] ?? null, vCosine: cosines[1] ?? null };
 }

@@ -1,0 +1,48 @@
+// What a change is called: on its chip, for whoever reads or hears it.
+import { quoted } from '../../../figures/words';
+import { keyLabel, queryLabel, tokensOf } from '../../data/places';
+import type { Exploration } from '../../data/trace';
+import type { Change } from '../../state/changes';
+import { texts } from '../../strings';
+
+const words = texts.screen.whatif.says;
+
+/** "encoder 1 self" of encoder.layers.1.self_attention; a layer is "encoder 1". */
+export function placeSaid(at: string): string {
+  const [stack, , layer, part] = at.split('.');
+  const kind = part === undefined ? '' : ` ${words.parts[part] ?? part}`;
+  return `${stack} ${layer}${kind}`;
+}
+
+/** `now`: the sentence whose positions it speaks of. */
+export function said(change: Change, now: Exploration | null): string {
+  switch (change.kind) {
+    case 'remove-head':
+      return words.removed(placeSaid(change.at), change.head);
+    case 'average-head':
+      return words.averaged(placeSaid(change.at), change.head);
+    case 'cut-edge':
+      return words.cut(placeSaid(change.at), ...edgeSaid(change, now), change.head ?? null);
+    case 'uniform-attention':
+      return words.uniform(placeSaid(change.at), change.head ?? null);
+    case 'skip-feed-forward':
+      return words.skipped(placeSaid(change.at));
+    case 'replace-matrices':
+      return words.matrices(placeSaid(change.at), placeSaid(change.by), (change.which ?? ['k', 'v']).map((one) => `W_${one.toUpperCase()}`).join(', '));
+    case 'replace-word':
+      return words.word(change.old, change.new);
+    case 'replace-token':
+      return words.tokens(change.position, change.ids.join(' '));
+    case 'begin-with':
+      return words.begins(change.text);
+    case 'force-prefix':
+      return words.begins(change.ids.join(' '));
+  }
+}
+
+function edgeSaid({ at, query, key }: Extract<Change, { kind: 'cut-edge' }>, now: Exploration | null): [string, string] {
+  const place = now?.places.find((one) => one.name === at);
+  if (!now || !place) return [String(query), String(key)];
+  const [from, on] = [tokensOf(now, place.queries)[query], tokensOf(now, place.keys)[key]];
+  return [from === undefined ? String(query) : queryLabel(from), on === undefined ? String(key) : quoted(keyLabel(on))];
+}
