@@ -12,6 +12,7 @@ export const texts = {
   loading: 'Reading the numbers …',
   tracing: 'The sentence goes through the model …',
   again: 'Try again',
+  nobodyToAsk: 'This is one saved sentence. To ask for others, or to change the model and see what becomes of it: glassformer explore MODEL',
 
   source: 'Source',
   target: 'Translation',
@@ -50,6 +51,7 @@ export const texts = {
     sentence: {
       title: 'A sentence goes in',
       intro: 'A sentence of one language goes in, and one of another comes out. Ask for any.',
+      saved: 'A sentence of one language went in, and one of another came out.',
       text: 'Sentence',
       beam: 'Beam',
       beamHint: 'hypotheses kept while searching; 1 is greedy',
