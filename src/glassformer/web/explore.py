@@ -10,14 +10,14 @@ from fastapi.responses import JSONResponse
 
 from glassformer.errors import GlassformerError
 from glassformer.inspection.changes import Change, ForcePrefix, ReplaceToken
+from glassformer.inspection.manifest import Manifest, manifest, weights_of
 from glassformer.inspection.trace_file import DETAILS
 from glassformer.translator import Translator
 from glassformer.web.guard import FIGURE_POLICY, responses
 from glassformer.web.house import IMMUTABLE, House, Large, LargeResponse, body_of, flag, in_json
-from glassformer.web.manifest import manifest
 from glassformer.web.reading import asked
 from glassformer.web.refusal import RefusedError
-from glassformer.web.schemas import AskTrace, AskWhatIf, Difference, Manifest
+from glassformer.web.schemas import AskTrace, AskWhatIf, Difference
 from glassformer.web.service import finite
 from glassformer.web.store import Kept
 from glassformer.web.tensors import Cut, cut, sent, summary
@@ -223,7 +223,7 @@ def _check_length(house: House, ids: Sequence[int]) -> None:
 
 
 def _manifest(house: House, kept: Kept) -> Manifest:
-    return manifest(kept.identity, kept.trace, house.service.served.translator.model, kept.tokenizer)
+    return manifest(kept.identity, kept.trace, weights_of(house.service.served.translator.model), kept.tokenizer)
 
 
 def _saved(house: House, kept: Kept, detail: str, half: bool) -> bytes:
