@@ -9,6 +9,7 @@ export const texts = {
   skip: 'Skip to the screen',
   serverGone: 'The server does not answer: see whether it still runs, then reload this page.',
   refused: (status: number) => `The server answered ${status}: reload this page, and look at its log if that does not help.`,
+  kernelGone: 'The notebook’s kernel does not answer: it may be busy or gone; run this cell again.',
   loading: 'Reading the numbers …',
   tracing: 'The sentence goes through the model …',
   again: 'Try again',
@@ -31,6 +32,7 @@ export const texts = {
   badge: (difference: string) => `recomputed here, largest difference ${difference}`,
   badgeWrong: (difference: string) => `recomputed here, but it differs by ${difference}`,
   badgeWhat: 'This page has redone the step from the numbers that it shows, and compared with the model’s.',
+  badgeRounded: 'This page has redone the step from the numbers that it shows. They were saved with three digits, so the difference is larger than in the model.',
   places: { 'encoder-self': 'encoder self-attention', 'decoder-self': 'decoder self-attention', cross: 'cross-attention' } as Record<Kind, string>,
   place: (kind: Kind, layer: number) =>
     ({
