@@ -37,10 +37,16 @@ async function overMessages(fetcher: typeof fetch): Promise<Saved> {
   return savedTrace(about, new Uint8Array(packed));
 }
 
+/** Keys that are pressed here are not JupyterLab's, save those with Ctrl: Ctrl+S still saves the notebook. */
+function keep(event: KeyboardEvent, place: HTMLElement): void {
+  if (event.ctrlKey || event.metaKey) return void delete place.dataset.lmSuppressShortcuts;
+  place.dataset.lmSuppressShortcuts = 'true';
+  event.stopPropagation();
+}
+
 /** In a notebook: apart from its styles, asking its kernel. */
 function render({ model, el }: { model: Widget; el: HTMLElement }): () => void {
   const place = document.createElement('div');
-  place.dataset.lmSuppressShortcuts = 'true'; // JupyterLab's letters are not meant for this page
   el.append(place);
   const root = place.attachShadow({ mode: 'open' });
   const target = document.createElement('div');
@@ -56,7 +62,7 @@ function render({ model, el }: { model: Widget; el: HTMLElement }): () => void {
     keys: target,
   };
   const app = mount(App, { target, props: { host } });
-  for (const kind of ['keydown', 'keyup', 'keypress']) target.addEventListener(kind, (event) => event.stopPropagation());
+  for (const kind of ['keydown', 'keyup', 'keypress']) target.addEventListener(kind, (event) => keep(event as KeyboardEvent, place));
   return () => {
     close();
     void unmount(app);

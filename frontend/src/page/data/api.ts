@@ -39,6 +39,10 @@ export interface Api {
   tensor(id: string, name: string, cut?: Cut): Promise<Tensor>;
   weight(name: string, cut?: Cut): Promise<Tensor>;
   whatIf(id: string, changes: unknown[]): Promise<WhatIf>;
+  /** A picture by its name and ending, told what `glassformer.inspection.figures` takes. */
+  figure(id: string, name: string, told: Record<string, string>): Promise<Blob>;
+  /** The explorer of a trace as one HTML file. */
+  page(id: string): Promise<Blob>;
 }
 
 export function httpApi(base = '', fetcher: typeof fetch = (...given) => fetch(...given)): Api {
@@ -69,6 +73,8 @@ export function httpApi(base = '', fetcher: typeof fetch = (...given) => fetch(.
     tensor: async (id, name, cut) => tensorOf(await asked(`/api/explore/${id}/tensor/${name}${query(cut)}`)),
     weight: async (name, cut) => tensorOf(await asked(`/api/weight/${name}${query(cut)}`)),
     whatIf: async (id, changes) => (await posted(`/api/explore/${id}/what-if`, { changes })).json() as Promise<WhatIf>,
+    figure: async (id, name, told) => (await asked(`/api/explore/${id}/figure/${name}?${new URLSearchParams(told)}`)).blob(),
+    page: async (id) => (await asked(`/api/explore/${id}/explorer.html`)).blob(),
   };
 }
 

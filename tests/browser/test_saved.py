@@ -1,0 +1,82 @@
+"""A page of `Trace.to_html`, opened from a file: it has everything with it, and asks for nothing."""
+
+import pytest
+
+from glassformer import load
+from glassformer.inspection.explorer import Frame
+from tests.browser.driving import drive, needs_chromium
+
+pytestmark = needs_chromium
+SENTENCE = "The animal didn't cross the street because it was too tired."
+HOSTILE = 'The </script><img src=x onerror=alert(1)> dog <!-- was \u2028 tired & "wide".'
+
+
+@pytest.fixture(scope="module")
+def trace():
+    return load("street").trace(SENTENCE)
+
+
+@pytest.fixture(scope="module")
+def whole(trace, tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "explorer.html"
+    trace.to_html(path, name="street")
+    return path.as_uri()
+
+
+@pytest.mark.parametrize(
+    "look",
+    [{"scheme": "light"}, {"scheme": "dark"}, {"scheme": "light", "width": 320}],
+    ids=["light", "dark", "narrow"],
+)
+def test_every_step_by_keys_alone_with_the_network_gone(whole, look):
+    """`drive` fails if anything but the file is asked for, or if the page's policy refuses something."""
+    seen = drive(whole, "walk", look)
+    count = int(seen[0]["where"].split()[-1])
+    assert [one["where"] for one in seen] == [f"step {i} of {count}" for i in range(1, count + 1)]
+    for one in seen:
+        assert one["violations"] == [], one["where"]
+        assert one["beyond"] <= 0, f"{one['where']} is wider than the page"
+        assert all(difference < 1e-4 for difference in one["badges"])
+    assert sum(bool(one["badges"]) for one in seen) >= 8
+
+
+def test_numbers_in_the_file_are_those_of_the_trace(whole, trace):
+    at = "encoder.layers.1.self_attention"
+    views = [{"hash": f"#v=attention&at={at}&h=1&q=10&tab=word", "rows": "[data-way] tbody"}]
+    [found] = drive(whole, "read", views)
+    shown = [float(row[4]) for row in found["table"]]
+    assert shown == pytest.approx(trace[f"{at}.weights"][1, 10].tolist(), abs=5e-4)
+
+
+def test_attention_alone_is_a_smaller_walk(trace, tmp_path):
+    trace.to_html(tmp_path / "attention.html", "attention")
+    seen = drive((tmp_path / "attention.html").as_uri(), "walk", {})
+    assert 5 <= len(seen) < 13
+    for one in seen:
+        assert one["violations"] == [], one["where"]
+        assert one["badges"] == []  # weights alone cannot be redone
+
+
+def test_numbers_of_three_digits_come_out_within_them(trace, tmp_path):
+    trace.to_html(tmp_path / "half.html", half=True)
+    seen = drive((tmp_path / "half.html").as_uri(), "walk", {})
+    badges = [badge for one in seen for badge in one["badges"]]
+    assert 1e-6 < max(badges) < 5e-2
+
+
+def test_a_hostile_sentence_is_only_text(tmp_path):
+    hostile = load("street").trace(HOSTILE)
+    hostile.to_html(tmp_path / "hostile.html", name="</title><script>alert(1)</script>")
+    [found] = drive((tmp_path / "hostile.html").as_uri(), "read", [{"hash": "#v=sentence", "rows": "main"}])
+    assert found["heading"] == "A sentence goes in"
+
+
+def test_a_frame_is_as_high_as_what_it_shows(trace, tmp_path):
+    page = f"<!doctype html><html lang=en><title>report</title><h1>A report</h1>{Frame.of(trace).html}<p>and more</p>"
+    (tmp_path / "report.html").write_text(page)
+    [frame] = drive((tmp_path / "report.html").as_uri(), "framed")["found"]
+    assert frame["heading"] == "Tokens and positions"
+    assert frame["before"] == frame["after"]
+    height, content, scrolled = frame["after"]
+    assert abs(height - content) < 3
+    assert scrolled <= height + 1
