@@ -243,6 +243,40 @@ const TASKS = {
     }
     return { found, asked };
   },
+
+  /** The dialog that saves, opened by its key: what it offers at each view, and every file that it gives. */
+  async save() {
+    const page = await opened(given);
+    const found = [];
+    for (const hash of given.views) {
+      await page.evaluate((to) => (location.hash = to), hash);
+      await settled(page);
+      await page.locator('main').focus();
+      await page.keyboard.press('s');
+      const dialog = page.locator('dialog[open]');
+      await page.evaluate(axe);
+      const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+      const files = [];
+      for (const button of await dialog.getByRole('button', { name: /^(SVG|PNG|CSV|JSON|HTML)/ }).all()) {
+        const coming = page.waitForEvent('download', { timeout: 60_000 });
+        await button.click();
+        const file = await coming;
+        files.push(file.suggestedFilename());
+        await file.saveAs(`${given.folder}/${found.length}-${file.suggestedFilename()}`);
+      }
+      for (let i = 0; i < 30; i++) await page.keyboard.press('Tab');
+      found.push({
+        files,
+        caption: await dialog.locator('.caption').textContent(),
+        violations: violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 120)).join(' | ')}`),
+        within: await page.evaluate(() => document.activeElement === document.body || document.activeElement.closest('dialog') !== null),
+        beyond: await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth),
+      });
+      await page.keyboard.press('Escape');
+      found.at(-1).closed = (await page.locator('dialog[open]').count()) === 0;
+    }
+    return found;
+  },
 };
 
 try {

@@ -1,10 +1,16 @@
 """A page of `Trace.to_html`, opened from a file: it has everything with it, and asks for nothing."""
 
+import csv
+import json
+from xml.etree import ElementTree
+
 import pytest
 
 from glassformer import load
 from glassformer.inspection.explorer import Frame
+from glassformer.web.service import open_served
 from tests.browser.driving import drive, needs_chromium
+from tests.web.running import running
 
 pytestmark = needs_chromium
 SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -80,3 +86,48 @@ def test_a_frame_is_as_high_as_what_it_shows(trace, tmp_path):
     height, content, scrolled = frame["after"]
     assert abs(height - content) < 3
     assert scrolled <= height + 1
+
+
+def test_the_dialog_saves_pictures_numbers_and_everything(trace, tmp_path):
+    at = "decoder.layers.1.cross_attention"
+    hashes = [f"#v=attention&at={at}&h=2&q=8&tab=matrix&s={SENTENCE}", f"#v=tokens&s={SENTENCE}"]
+    with running(open_served("street")) as server:
+        found = drive(server.port, "save", {"folder": str(tmp_path), "views": hashes})
+    attention, tokens = found
+    for one in found:
+        assert one["violations"] == []
+        assert one["within"]  # Tab does not leave the dialog
+        assert one["closed"]
+        assert one["beyond"] <= 0
+        assert SENTENCE in one["caption"]
+        assert "street, glassformer" in one["caption"]
+        assert "http://127.0.0.1" in one["caption"]
+    assert "Decoder layer 1 · cross-attention, head 2" in attention["caption"]
+    kinds = [name.rpartition(".")[2] for name in attention["files"]]
+    assert kinds == ["svg", "png", "png", "png", "csv", "json", "html"]
+    assert [name.rpartition(".")[2] for name in tokens["files"]] == ["csv", "json", "html"]  # there is no such figure
+    names = dict(zip(["svg", "png", "png2", "png3", "csv", "json", "html"], attention["files"], strict=True))
+    files = {kind: (tmp_path / f"0-{name}").read_bytes() for kind, name in names.items()}
+    assert ElementTree.fromstring(files["svg"]).tag.endswith("svg")
+    widths = [int.from_bytes(files[kind][16:20], "big") for kind in ("png", "png2", "png3")]
+    assert widths[1] == pytest.approx(2 * widths[0], abs=2)
+    assert widths[2] == pytest.approx(3 * widths[0], abs=3)
+    weights = trace[f"{at}.weights"][2]
+    rows = list(csv.DictReader(files["csv"].decode().splitlines()))
+    shown = {(int(one["row"]), int(one["column"])): float(one["value"]) for one in rows if ".weights" in one["table"]}
+    assert shown == {
+        (t, s): pytest.approx(float(weights[t, s]), rel=1e-6)
+        for t in range(len(weights))
+        for s in range(weights.shape[1])
+    }
+    tables = json.loads(files["json"])
+    assert tables["model"] == "street"
+    assert len(tables["tables"]) == 2
+    assert b"glassformer-saved" in files["html"]
+
+
+def test_the_dialog_of_a_saved_page_has_what_needs_no_model(whole, tmp_path):
+    [found] = drive(whole, "save", {"folder": str(tmp_path), "views": ["#v=tokens"], "width": 320})
+    assert [name.rpartition(".")[2] for name in found["files"]] == ["csv", "json"]
+    assert found["violations"] == []
+    assert found["beyond"] <= 0
