@@ -56,12 +56,20 @@ frontend:       ## build the renderer of figures and the page from frontend/ (ne
 frontend-check: ## types and tests of frontend/, and that what is committed is what it builds to
 	cd frontend && npm ci --no-fund --no-audit && npm run check
 
-browser: setup frontend/node_modules/playwright-core  ## try the page in a real Chromium (needs one, and Node)
+browser: setup frontend/node_modules/playwright-core .venv-notebook/.ready  ## try the page in a real Chromium (needs one, and Node)
 	GLASSFORMER_BROWSER=1 $(BIN)/python -m pytest tests/browser
 
 pictures: setup frontend/node_modules/playwright-core  ## take the pictures of docs/explorer anew
 	rm -rf docs/explorer
 	GLASSFORMER_BROWSER=1 GLASSFORMER_PICTURES=docs/explorer $(BIN)/python -m pytest -q tests/browser/test_pictures.py
+
+# JupyterLab has an environment of its own; its kernels find glassformer and torch in .venv.
+.venv-notebook/.ready: .venv/.ready tests/browser/notebook.lock
+	$(PYTHON) -m venv .venv-notebook
+	.venv-notebook/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/browser/notebook.lock
+	$(BIN)/python -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' \
+	  > "$$(.venv-notebook/bin/python -c 'import site; print(site.getsitepackages()[0])')/beyond.pth"
+	@touch $@
 
 frontend/node_modules/playwright-core:
 	cd frontend && npm ci --no-fund --no-audit
@@ -82,4 +90,4 @@ lock:           ## choose new versions of everything but torch (see CONTRIBUTING
 	rm -rf .venv-lock
 
 clean:          ## remove .venv and every cache
-	rm -rf .venv .real frontend/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-notebook .real frontend/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -10,6 +10,7 @@ const LARGEST_PACKED = 110_000;
 const BUILDS = [
   { config: 'vite.figures.ts', committed: '../src/glassformer/inspection/figures', files: () => ['figures.js'] },
   { config: 'vite.page.ts', committed: '../src/glassformer/web/static', files: everyFile },
+  { config: 'vite.embedded.ts', committed: '../src/glassformer/inspection/explorer', files: () => ['explorer.js'] },
 ];
 
 function everyFile(folder) {
@@ -35,7 +36,13 @@ for (const { config, committed, files } of BUILDS) {
   }
 }
 
-const page = Buffer.concat(['page.js', 'page.css'].map((name) => readFileSync(`../src/glassformer/web/static/assets/${name}`)));
-const packed = gzipSync(page).length;
-console.log(`The page has ${page.length} bytes, ${packed} packed.`);
-if (page.length > LARGEST || packed > LARGEST_PACKED) complain(`That is more than ${LARGEST} or ${LARGEST_PACKED} packed.`);
+const PAGES = {
+  'The page': ['page.js', 'page.css'].map((name) => `../src/glassformer/web/static/assets/${name}`),
+  'The explorer outside its server': ['../src/glassformer/inspection/explorer/explorer.js'],
+};
+for (const [name, files] of Object.entries(PAGES)) {
+  const content = Buffer.concat(files.map((file) => readFileSync(file)));
+  const packed = gzipSync(content).length;
+  console.log(`${name} has ${content.length} bytes, ${packed} packed.`);
+  if (content.length > LARGEST || packed > LARGEST_PACKED) complain(`That is more than ${LARGEST} or ${LARGEST_PACKED} packed.`);
+}

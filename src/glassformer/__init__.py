@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from glassformer.inspection.trace import Trace
     from glassformer.loading import load
     from glassformer.model import ModelConfig, Transformer, load_model, preset, save_model, taps
+    from glassformer.notebook import explore
     from glassformer.training import train
     from glassformer.translator import Translator
 
@@ -23,6 +24,7 @@ _HOME = {
     "train": "training",
     "load": "loading",
     "Translator": "translator",
+    "explore": "notebook",
     "preset": "model",
     "ModelConfig": "model",
     "Transformer": "model",
@@ -40,6 +42,7 @@ __all__ = [
     "Trace",
     "Transformer",
     "Translator",
+    "explore",
     "load",
     "load_model",
     "preset",

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from glassformer import decoding
 from glassformer.data import AnyTokenizer, ForeignTokenizer, IdsOnly
@@ -199,6 +200,17 @@ class Translator:
             node=node,
             steps=steps,
         )
+
+    def explore(
+        self, text: str, target: str | None = None, *, beam: int = 4, static: bool = False, name: str = ""
+    ) -> Any:
+        """The explorer of a text's way through the model, in a notebook: a widget that asks for what it shows.
+
+        With `static`, or without the extra `notebook`, a page in a frame that needs no kernel. `name`: the model's.
+        """
+        import glassformer  # the front door, because notebooks stand above this room
+
+        return glassformer.explore(self, text, target, beam=beam, static=static, name=name)
 
     def what_if(self, before: Trace, *changes: Change) -> WhatIf:
         """A traced text again, with these changes on top of those that its trace was made under."""

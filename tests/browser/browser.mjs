@@ -14,6 +14,8 @@ const browser = await chromium.launch({
 });
 const troubles = []; // requests to elsewhere, errors of the page
 
+const at = (hash) => (address.startsWith('file:') ? address + hash : `${address}/${hash}`); // a file is a page of its own
+
 async function opened({ scheme = 'light', width = 1280, hash = '', forced = 'none' } = {}) {
   const context = await browser.newContext({
     reducedMotion: 'reduce', locale: 'en-GB', colorScheme: scheme, forcedColors: forced, viewport: { width, height: 900 },
@@ -27,7 +29,7 @@ async function opened({ scheme = 'light', width = 1280, hash = '', forced = 'non
   const page = await context.newPage();
   page.on('console', (message) => ['error', 'warning'].includes(message.type()) && troubles.push(message.text()));
   page.on('pageerror', (error) => troubles.push(error.message));
-  await page.goto(`${address}/${hash}`);
+  await page.goto(at(hash));
   await settled(page);
   return page;
 }
@@ -53,7 +55,7 @@ const TASKS = {
     const found = [];
     for (const { hash, rows } of given) {
       await page.goto('about:blank');
-      await page.goto(`${address}/${hash}`);
+      await page.goto(at(hash));
       await settled(page);
       const table = await page.$$eval(`${rows} tr`, (all) => all.map((row) => [...row.children].map((cell) => cell.textContent.trim())));
       found.push({ table, badges: await badges(page), heading: await heading(page) });
@@ -194,6 +196,119 @@ const TASKS = {
         }
         return Math.min(...times);
       });
+    }
+    return found;
+  },
+
+  /** A notebook in JupyterLab: run, then the widget in its cell, walked through by keys; then saved. */
+  async notebook() {
+    const context = await browser.newContext({ reducedMotion: 'reduce', locale: 'en-GB', viewport: { width: 1280, height: 1000 } });
+    await context.route('**/*', (route) => {
+      const url = route.request().url();
+      if (/^(data|blob):/.test(url) || url.startsWith(address)) return route.continue();
+      troubles.push(`asked for ${url}`);
+      return route.abort();
+    });
+    const page = await context.newPage();
+    page.on('pageerror', (error) => troubles.push(error.message));
+    await page.goto(`${address}/lab/tree/${given.notebook}`);
+    await page.locator('.jp-NotebookPanel .jp-Cell').first().click({ timeout: 90_000 });
+    await page.waitForFunction(() => document.querySelector('.jp-NotebookPanel [data-status=idle]') !== null, null, { timeout: 90_000 });
+    await page.getByRole('menuitem', { name: 'Run', exact: true }).click();
+    await page.getByRole('menuitem', { name: 'Run All Cells', exact: true }).click();
+    const cell = page.locator('.jp-OutputArea-output').filter({ has: page.locator('main h2') }).first();
+    await cell.locator('main h2').first().waitFor({ timeout: 120_000 });
+    const seen = [];
+    for (let step = 0; step < 40; step++) {
+      const idle = 'main[aria-busy=false]:not(:has([role=status].quiet, [aria-busy=true]))';
+      await cell.locator(idle).waitFor({ timeout: 60_000 });
+      seen.push({
+        where: await cell.locator('nav[aria-label=Steps] .where').textContent(),
+        heading: await cell.locator('main h2').first().textContent(),
+        badges: await cell.locator('[data-difference]').evaluateAll((all) => all.map((one) => Number(one.dataset.difference))),
+        errors: await cell.locator('[role=alert]').allTextContents(),
+      });
+      await cell.locator('main').first().focus();
+      await page.keyboard.press('n');
+      await page.waitForTimeout(200);
+      if ((await cell.locator('nav[aria-label=Steps] .where').textContent()) === seen.at(-1).where) break;
+    }
+    const asked = {};
+    if (given.text) {
+      await cell.locator('select').last().selectOption('0');
+      await cell.getByLabel('Sentence', { exact: true }).fill(given.text);
+      await cell.getByRole('button', { name: 'Look inside' }).click();
+      await cell.locator('[data-translation]').filter({ hasText: given.translation }).waitFor({ timeout: 60_000 });
+      asked.translation = await cell.locator('[data-translation]').textContent();
+    }
+    const cells = await page.locator('.jp-Notebook .jp-Cell').count();
+    await page.evaluate(() => document.body.setAttribute('data-jp-theme-light', 'false'));
+    const dark = await cell.locator('main').evaluate((main) => getComputedStyle(main.getRootNode().host).backgroundColor);
+    if (given.picture) await page.screenshot({ path: given.picture });
+    await page.keyboard.press('Control+s');
+    await page.waitForTimeout(2000);
+    return { seen, asked, cells, dark };
+  },
+
+  /** A page with the explorer in a frame: of each frame, what stands in it, and how high it is. */
+  async framed() {
+    const context = await browser.newContext({ reducedMotion: 'reduce', locale: 'en-GB', viewport: { width: 1280, height: 900 } });
+    const asked = [];
+    await context.route('**/*', (route) => {
+      if (/^(data|blob):/.test(route.request().url()) || route.request().url() === address) return route.continue();
+      asked.push(route.request().url());
+      return route.abort();
+    });
+    const page = await context.newPage();
+    page.on('pageerror', (error) => troubles.push(error.message));
+    await page.goto(address);
+    const found = [];
+    for (const frame of await page.locator('iframe[srcdoc]').all()) {
+      await frame.scrollIntoViewIfNeeded();
+      const inside = frame.contentFrame();
+      await inside.locator('main h2').first().waitFor({ timeout: 30_000 });
+      await inside.locator('main').focus();
+      await page.keyboard.press('n');
+      await inside.locator('main canvas').first().waitFor({ timeout: 30_000 });
+      await page.waitForTimeout(500);
+      const sizes = () => frame.evaluate((one) => [one.clientHeight, one.contentDocument.body.getBoundingClientRect().height, one.contentDocument.documentElement.scrollHeight]);
+      const before = await sizes();
+      await page.waitForTimeout(700);
+      found.push({ heading: await inside.locator('main h2').first().textContent(), before, after: await sizes(), where: await inside.locator('.where').textContent() });
+    }
+    return { found, asked };
+  },
+
+  /** The dialog that saves, opened by its key: what it offers at each view, and every file that it gives. */
+  async save() {
+    const page = await opened(given);
+    const found = [];
+    for (const hash of given.views) {
+      await page.evaluate((to) => (location.hash = to), hash);
+      await settled(page);
+      await page.locator('main').focus();
+      await page.keyboard.press('s');
+      const dialog = page.locator('dialog[open]');
+      await page.evaluate(axe);
+      const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+      const files = [];
+      for (const button of await dialog.getByRole('button', { name: /^(SVG|PNG|CSV|JSON|HTML)/ }).all()) {
+        const coming = page.waitForEvent('download', { timeout: 60_000 });
+        await button.click();
+        const file = await coming;
+        files.push(file.suggestedFilename());
+        await file.saveAs(`${given.folder}/${found.length}-${file.suggestedFilename()}`);
+      }
+      for (let i = 0; i < 30; i++) await page.keyboard.press('Tab');
+      found.push({
+        files,
+        caption: await dialog.locator('.caption').textContent(),
+        violations: violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 120)).join(' | ')}`),
+        within: await page.evaluate(() => document.activeElement === document.body || document.activeElement.closest('dialog') !== null),
+        beyond: await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth),
+      });
+      await page.keyboard.press('Escape');
+      found.at(-1).closed = (await page.locator('dialog[open]').count()) === 0;
     }
     return found;
   },

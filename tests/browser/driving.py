@@ -31,10 +31,10 @@ def missing() -> str | None:
 needs_chromium = pytest.mark.skipif(missing() is not None, reason=missing() or "")
 
 
-def drive(port: int, task: str, given: Any = None) -> Any:
+def drive(port: int | str, task: str, given: Any = None) -> Any:
     """What a task of browser.mjs found; nothing may be asked from elsewhere, and nothing may go wrong on the way."""
     order = {
-        "address": f"http://127.0.0.1:{port}",
+        "address": port if isinstance(port, str) else f"http://127.0.0.1:{port}",
         "frontend": str(FRONTEND),
         "chromium": CHROMIUM,
         "task": task,

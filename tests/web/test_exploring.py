@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from glassformer.inspection import Trace
 from glassformer.inspection.changes import RemoveHead
-from glassformer.web.manifest import folded, unfolded
-from glassformer.web.schemas import Folded
+from glassformer.inspection.manifest import Folded, folded, unfolded
 from glassformer.web.service import open_served
 from glassformer.web.tensors import Cut, cut, summary
 from tests.web.running import WORDS, running, served

@@ -235,6 +235,32 @@ class Trace(Mapping[str, Tensor]):
 
         write_trace(self, Path(path), detail, half, parameters)
 
+    def to_html(
+        self,
+        path: str | os.PathLike[str],
+        detail: Detail = "full",
+        *,
+        name: str = "",
+        weights: bool | None = None,
+        half: bool | None = None,
+        largest: int | None = 25_000_000,
+    ) -> None:
+        """The explorer of this trace as one HTML file that loads nothing; whole or not at all.
+
+        `detail`: "attention" has the weights of all attentions, "full" every step. `name`: the model's, to be shown.
+        `weights`: whether the model's go with it, so that every step can be redone; small models' do unless you say.
+        `half`: float16, half as large; by size unless you say. A page of more than `largest` bytes is refused.
+        """
+        from glassformer.inspection.explorer import write_page  # which knows traces
+
+        write_page(self, path, detail, name=name, weights=weights, half=half, largest=largest)
+
+    def explore(self, *, static: bool = False, name: str = "") -> Any:
+        """The explorer of this trace in a notebook: a widget, or with `static` a page that needs no kernel."""
+        import glassformer  # the front door, because notebooks stand above this room
+
+        return glassformer.explore(self, static=static, name=name)
+
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Trace":
         """The trace in a file; its tensors are read when they are asked for."""

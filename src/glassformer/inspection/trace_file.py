@@ -13,7 +13,7 @@ from safetensors.torch import save
 
 from glassformer.decoding.tree import FATES, Fate, Tree
 from glassformer.errors import DirectoryError, GlassformerError, InputError
-from glassformer.inspection.trace import FORMAT, About, Detail, Trace
+from glassformer.inspection.trace import FORMAT, About, Detail, Trace, in_memory
 from glassformer.model.dims import Tensor
 from glassformer.sealed import replace_file
 
@@ -34,20 +34,33 @@ DETAILS: dict[Detail, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 def write_trace(trace: Trace, path: Path, detail: Detail, half: bool, parameters: Sequence[str]) -> None:
     """`Trace.save`."""
+    replace_file(path, serialised(part_of(trace, detail, half, parameters)))
+
+
+def part_of(trace: Trace, detail: Detail, half: bool = False, parameters: Sequence[str] = ()) -> Trace:
+    """What a file keeps of a trace."""
     if detail not in DETAILS:
         raise InputError(f"detail is one of {', '.join(DETAILS)}, and not {detail!r}.")
     wanted, but_not = DETAILS[detail]
     names = [name for name in trace.kept if _matches(name, wanted) and not _matches(name, but_not)]
     tensors = {name: trace[name] for name in names}
-    tensors |= {f"{WEIGHT}{name}": get() for name, get in trace.parameters.items() if _matches(name, parameters)}
+    weights = {name: get() for name, get in trace.parameters.items() if _matches(name, parameters)}
     if half:
         tensors = {name: _halved(name, tensor) for name, tensor in tensors.items()}
-    header = {HEADER: json.dumps(_about_these(trace, tensors).model_dump(mode="json"), ensure_ascii=False)}
+        weights = {name: _halved(name, tensor) for name, tensor in weights.items()}
+    return in_memory(_about_these(trace, tensors), tensors, trace.tree, weights)
+
+
+def serialised(trace: Trace) -> bytes:
+    """A safetensors file of all that a trace has."""
+    header = {HEADER: json.dumps(trace.about.model_dump(mode="json"), ensure_ascii=False)}
+    tensors = {name: get() for name, get in trace.kept.items()}
+    tensors |= {f"{WEIGHT}{name}": get() for name, get in trace.parameters.items()}
     contents = {  # copies, because some are parts of one table
         name: tensor.clone(memory_format=torch.contiguous_format)
         for name, tensor in (tensors | _tree_tensors(trace.tree)).items()
     }
-    replace_file(path, save(contents, header))
+    return save(contents, header)
 
 
 def _about_these(trace: Trace, tensors: dict[str, Tensor]) -> About:

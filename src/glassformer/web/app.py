@@ -13,11 +13,11 @@ from starlette.exceptions import HTTPException
 
 from glassformer import __version__
 from glassformer.errors import GlassformerError
+from glassformer.inspection.manifest import folded, weights_of
 from glassformer.web import explore, static, translating
 from glassformer.web.guard import Door, Guard, responses
 from glassformer.web.house import House
 from glassformer.web.languages import AUTO
-from glassformer.web.manifest import parameters
 from glassformer.web.refusal import ClientLeftError, RefusedError, printable
 from glassformer.web.schemas import AskLibre, AskTrace, AskTranslation, AskWhatIf, Health
 
@@ -72,7 +72,9 @@ def _say_how_it_goes(app: FastAPI, house: House) -> None:
             "name": served.name,
             "version": __version__,
             "config": served.translator.model.config.model_dump(mode="json"),
-            "parameters": [one.model_dump(exclude_none=True) for one in parameters(served.translator.model)],
+            "parameters": [
+                one.model_dump(exclude_none=True) for one in folded(weights_of(served.translator.model), {})
+            ],
             "languages": [AUTO, *(language["code"] for language in house.service.languages.listed())],
             "limits": house.limits.model_dump(mode="json"),
         }

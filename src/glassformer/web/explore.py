@@ -5,16 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 
 from glassformer.errors import GlassformerError
+from glassformer.inspection import explorer
+from glassformer.inspection.manifest import Manifest, manifest, weights_of
 from glassformer.inspection.trace_file import DETAILS
 from glassformer.web.guard import FIGURE_POLICY, responses
 from glassformer.web.house import IMMUTABLE, House, Large, LargeResponse, body_of, flag, in_json
-from glassformer.web.manifest import manifest
 from glassformer.web.reading import asked
 from glassformer.web.refusal import RefusedError
-from glassformer.web.schemas import AskTrace, AskWhatIf, Difference, Manifest, Ranked
+from glassformer.web.schemas import AskTrace, AskWhatIf, Difference, Ranked
 from glassformer.web.service import finite
 from glassformer.web.store import Kept
 from glassformer.web.tensors import Cut, cut, sent, summary
@@ -81,6 +82,19 @@ def routes(house: House) -> APIRouter:
         content = await house.bench.do(request, lambda: _saved(house, kept, detail, halved))
         name = {"content-disposition": f'attachment; filename="trace-{kept.identity}.safetensors"'}
         large = Large(content, "application/octet-stream", {"cache-control": IMMUTABLE, **name})
+        return LargeResponse(large, house.outgoing)
+
+    @router.get(
+        "/api/explore/{id}/explorer.html",
+        responses=WRONG,
+        response_class=HTMLResponse,
+        summary="The explorer of a trace as one HTML file that loads nothing.",
+    )
+    async def page(request: Request, id: str, detail: str = Query("full", description="attention or full")) -> Response:
+        kept, served = house.store.get(id), house.service.served
+        content = await house.bench.do(request, lambda: _page(house, kept, detail, served.name))
+        name = {"content-disposition": f'attachment; filename="explorer-{kept.identity}.html"'}
+        large = Large(content, "text/html; charset=utf-8", {"cache-control": IMMUTABLE, **name})
         return LargeResponse(large, house.outgoing)
 
     @router.get("/api/explore/{id}/tree", responses=WRONG, summary="Every hypothesis that the search looked at.")
@@ -195,7 +209,7 @@ def traced(house: House, wanted: AskTrace) -> Manifest:
 
 
 def _manifest(house: House, kept: Kept) -> Manifest:
-    return manifest(kept.identity, kept.trace, house.service.served.translator.model, kept.tokenizer)
+    return manifest(kept.identity, kept.trace, weights_of(house.service.served.translator.model), kept.tokenizer)
 
 
 def _saved(house: House, kept: Kept, detail: str, half: bool) -> bytes:
@@ -209,6 +223,18 @@ def _saved(house: House, kept: Kept, detail: str, half: bool) -> bytes:
                 413, f"The file has {size:,} bytes, and {house.limits.answer_bytes:,} are sent: ask for less detail."
             )
         return path.read_bytes()
+
+
+def _page(house: House, kept: Kept, detail: str, name: str) -> bytes:
+    kind = next((known for known in explorer.DETAILS if known == detail), None)
+    if kind is None:
+        raise RefusedError(422, f"detail is one of {', '.join(explorer.DETAILS)}, and not {detail!r}.")
+    content = explorer.page_of(kept.trace, explorer.packed(kept.trace, kind, name=name), name).encode()
+    if len(content) > (most := min(explorer.LARGEST, house.limits.answer_bytes)):
+        raise RefusedError(
+            413, f"The page has {len(content):,} bytes, and {most:,} are sent: ask for detail=attention."
+        )
+    return content
 
 
 def _tree(kept: Kept) -> dict[str, Any]:

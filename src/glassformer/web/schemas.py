@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from glassformer.inspection.changes import AnyChange
+from glassformer.inspection.manifest import Manifest
 from glassformer.settings import Settings
 
 
@@ -175,76 +176,6 @@ class Wrong(BaseModel):
 
     error: str
     """One sentence: what was found, and the way out."""
-
-
-class Folded(BaseModel):
-    """Tensors of one name in several layers."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    name: str
-    """With * for the number of the layer, where there are layers."""
-    layers: int | list[int] | None = None
-    """So many, counted from 0; or which; None where there is no *."""
-    axes: str | None = None
-    """Letters of its dimensions."""
-    shape: list[int]
-    dtype: str | None = None
-    """float32 unless said."""
-
-
-class SideOf(BaseModel):
-    """One side of a traced sentence."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    text: str
-    ids: list[int]
-    pieces: list[str]
-    words: list[tuple[int, int]]
-    """From which token to which each word goes; the last is not in it."""
-
-
-class Ended(BaseModel):
-    """A hypothesis that a search ended."""
-
-    node: int
-    text: str
-    score: float | None
-    tokens: int
-
-
-class Grown(BaseModel):
-    """A search to look back on, in short; `/tree` has all of it."""
-
-    nodes: int
-    limit: int
-    ended: list[Ended]
-
-
-class Manifest(BaseModel):
-    """What a trace is of: everything but its numbers."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    id: str
-    version: str
-    config: dict[str, Any]
-    source: SideOf
-    target: SideOf
-    first: str
-    """The piece that the decoder starts from."""
-    given: bool
-    """Whether the target was given; else the model found it."""
-    search: dict[str, Any]
-    hypothesis: int
-    changes: list[dict[str, Any]]
-    log_probabilities: list[float | None]
-    tensors: list[Folded]
-    parameters: list[Folded]
-    shared: dict[str, str]
-    """Parameters that are others: name -> the one whose numbers they are."""
-    tree: Grown | None
 
 
 class Difference(BaseModel):

@@ -1,7 +1,6 @@
 """A model that answers many clients: from what is asked to what is answered. Knows nothing of HTTP but refusals."""
 
 import copy
-import math
 import os
 import threading
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from glassformer.decoding import Beam, Search
 from glassformer.engine import EngineOptions
 from glassformer.errors import InputError
 from glassformer.inspection.alignment import Choice, Link, WordPair, align, read_choice, simple_choice, word_pair
+from glassformer.inspection.manifest import finite as finite
 from glassformer.inspection.twin import twin
 from glassformer.loading import load
 from glassformer.shelf import find_model, is_ours
@@ -167,8 +167,3 @@ def _put_together(lines: Sequence[Translation]) -> list[str]:
     texts = [[answer.text for answer in line.answers] or [line.source] for line in lines]
     every = ["\n".join(own[i] if i < len(own) else own[0] for own in texts) for i in range(max(1, count))]
     return list(dict.fromkeys(every))
-
-
-def finite(number: float) -> float | None:
-    """JSON knows no infinity."""
-    return number if math.isfinite(number) else None

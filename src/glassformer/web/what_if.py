@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 from glassformer.evaluation import sentence_chrf
 from glassformer.inspection.changes import Change, ForcePrefix, ReplaceToken
+from glassformer.inspection.manifest import manifest, weights_of
 from glassformer.inspection.what_if import rank_heads_of
 from glassformer.translator import Translator
 from glassformer.web.house import House
 from glassformer.web.limits import Limits
-from glassformer.web.manifest import manifest
 from glassformer.web.refusal import RefusedError
 from glassformer.web.schemas import AskWhatIf, BeginWith, Difference, HeadWorth, Ranked, Replacement
 from glassformer.web.service import finite
@@ -37,7 +37,7 @@ def changed(house: House, kept: Kept, wanted: AskWhatIf) -> Difference:
     both = (found.before.translation, found.after.translation)
     return Difference(
         id=after.identity,
-        manifest=manifest(after.identity, after.trace, translator.model, after.tokenizer),
+        manifest=manifest(after.identity, after.trace, weights_of(translator.model), after.tokenizer),
         changed_words=found.changed_words,
         kept=[finite(log_p) for log_p in found.kept],
         differences=[finite(difference) for difference in found.differences],

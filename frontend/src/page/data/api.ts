@@ -51,6 +51,10 @@ export interface Api {
   weight(name: string, cut?: Cut): Promise<Tensor>;
   whatIf(id: string, changes: unknown[], reference?: string, signal?: AbortSignal): Promise<WhatIf>;
   heads(id: string): Promise<HeadWorth[]>;
+  /** A picture by its name and ending, told what `glassformer.inspection.figures` takes. */
+  figure(id: string, name: string, told: Record<string, string>): Promise<Blob>;
+  /** The explorer of a trace as one HTML file. */
+  page(id: string): Promise<Blob>;
 }
 
 export function httpApi(base = '', fetcher: typeof fetch = (...given) => fetch(...given)): Api {
@@ -85,6 +89,8 @@ export function httpApi(base = '', fetcher: typeof fetch = (...given) => fetch(.
       return (await posted(`/api/explore/${id}/what-if`, body, signal)).json() as Promise<WhatIf>;
     },
     heads: async (id) => ((await (await asked(`/api/explore/${id}/heads`)).json()) as { heads: HeadWorth[] }).heads,
+    figure: async (id, name, told) => (await asked(`/api/explore/${id}/figure/${name}?${new URLSearchParams(told)}`)).blob(),
+    page: async (id) => (await asked(`/api/explore/${id}/explorer.html`)).blob(),
   };
 }
 

@@ -15,6 +15,7 @@ const READERS: Record<string, { size: number; read: (view: DataView, at: number)
   float16: { size: 2, read: (view, at) => fromHalf(view.getUint16(at, true)) },
   float64: { size: 8, read: (view, at) => view.getFloat64(at, true) },
   int32: { size: 4, read: (view, at) => view.getInt32(at, true) },
+  uint8: { size: 1, read: (view, at) => view.getUint8(at) },
   int64: { size: 8, read: (view, at) => Number(view.getBigInt64(at, true)) },
 };
 

@@ -2,7 +2,7 @@
 import { numbers } from './bytes';
 import type { Tensor } from './tensor';
 
-const KINDS: Record<string, string> = { F32: 'float32', F16: 'float16', F64: 'float64', I32: 'int32', I64: 'int64' };
+const KINDS: Record<string, string> = { F32: 'float32', F16: 'float16', F64: 'float64', I32: 'int32', I64: 'int64', U8: 'uint8' };
 
 interface Entry {
   dtype: string;

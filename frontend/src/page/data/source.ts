@@ -1,5 +1,6 @@
 // Where a trace's numbers come from: a server, or a file that the page carries. Screens cannot tell which.
 import type { Api, Cut } from './api';
+import { cutOut } from './cutting';
 import type { File } from './safetensors';
 import type { Tensor } from './tensor';
 
@@ -16,25 +17,20 @@ export function httpSource(api: Api, id: string): Source {
   };
 }
 
-/** A file of `Trace.save`: taps under their names, weights under `parameters.`, whole. */
-export function fileSource(file: File): Source {
+/** A file of `Trace.save`: taps under their names, weights under `parameters.`, each once however often it is named. */
+export function fileSource(file: File, shared: Record<string, string> = {}): Source {
+  const same = (JSON.parse(file.metadata['glassformer.trace'] ?? '{}') as { same?: Record<string, string> }).same ?? {};
   return {
-    async tensor(name) {
-      const found = file.tensor(name);
+    async tensor(name, cut) {
+      const found = file.tensor(own(same, name));
       if (found === null) throw new Error(`The file does not hold ${name}.`);
-      return found;
+      return cutOut(found, cut);
     },
     async weight(name, cut) {
-      const found = file.tensor(`parameters.${name}`);
-      return found === null || cut?.to !== undefined || cut?.cols !== undefined ? null : rowsOf(found, cut?.rows);
+      const found = file.tensor(`parameters.${own(shared, name)}`);
+      return found && cutOut(found, cut);
     },
   };
 }
 
-function rowsOf(tensor: Tensor, rows: string | undefined): Tensor {
-  if (rows === undefined) return tensor;
-  const width = tensor.shape[tensor.shape.length - 1] ?? 1;
-  const [first, last] = rows.split(':').map(Number) as [number, number | undefined];
-  const values = tensor.values.subarray(first * width, (last ?? first + 1) * width);
-  return { values, shape: [values.length / width, width], axes: tensor.axes };
-}
+const own = (names: Record<string, string>, name: string) => (Object.hasOwn(names, name) ? (names[name] as string) : name);

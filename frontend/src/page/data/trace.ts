@@ -14,7 +14,7 @@ export interface Sublayer {
   name: string;
 }
 
-const SUBLAYER = /^(encoder|decoder)\.layers\.(\d+)\.(self_attention|cross_attention|feed_forward|ssru)\.output$/;
+const SUBLAYER = /^(encoder|decoder)\.layers\.(\d+)\.(self_attention|cross_attention|feed_forward|ssru)\.(output|weights)$/;
 
 export class Exploration {
   readonly tensors: Map<string, Folded>;
@@ -29,6 +29,11 @@ export class Exploration {
     this.tensors = unfolded(manifest.tensors);
     this.parameters = unfolded(manifest.parameters);
     this.places = placesOf(this.tensors);
+  }
+
+  /** Whether it was saved with attention weights only. */
+  get slim(): boolean {
+    return !this.has('memory');
   }
 
   has(name: string): boolean {
@@ -77,18 +82,14 @@ export class Exploration {
 
   /** Everything that adds to the residual stream, in the order of the stacks. */
   get sublayers(): Sublayer[] {
-    const found: Sublayer[] = [];
+    const found = new Map<string, Sublayer>();
     for (const name of this.tensors.keys()) {
       const match = SUBLAYER.exec(name);
       if (match) {
-        found.push({
-          stack: match[1] as 'encoder' | 'decoder',
-          layer: Number(match[2]),
-          part: match[3] as string,
-          name: name.replace(/\.output$/, ''),
-        });
+        const place = name.replace(/\.\w+$/, '');
+        found.set(place, { stack: match[1] as 'encoder' | 'decoder', layer: Number(match[2]), part: match[3] as string, name: place });
       }
     }
-    return found;
+    return [...found.values()];
   }
 }

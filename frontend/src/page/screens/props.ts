@@ -12,7 +12,8 @@ export interface ScreenProps {
   go: (patch: Partial<Selection>) => void;
   /** A small move, which Back need not undo. */
   move: (patch: Partial<Selection>) => void;
-  api: Api;
+  /** Whom to ask for more; null where there is only what was saved. */
+  api: Api | null;
   model: ModelInfo;
   /** The same sentence before the changes, where the difference to it is wanted. */
   other?: Exploration | null;

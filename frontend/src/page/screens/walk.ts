@@ -33,7 +33,8 @@ export function stepsOf(exploration: Exploration | null): Step[] {
   if (exploration === null) return STEPS.slice(0, 1);
   const kinds = new Set(exploration.places.map((place) => place.kind));
   if (!kinds.has('decoder-self')) kinds.delete('decoder-self');
-  return STEPS.filter((step) => step.kind === undefined || kinds.has(step.kind) || step.screen === 'tokens');
+  const fits = (step: Step) => !exploration.slim || step.screen === 'sentence' || (step.screen === 'attention' && step.tab !== 'word');
+  return STEPS.filter(fits).filter((step) => step.kind === undefined || kinds.has(step.kind) || step.screen === 'tokens');
 }
 
 /** Which step a selection is at: the one that says most of it. */

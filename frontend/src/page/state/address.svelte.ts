@@ -1,11 +1,15 @@
 // The selection as the page's address: written when it changes, read when somebody goes back or forward.
-import { fromHash, toHash, type Selection } from './selection';
+import { fromHash, START, toHash, type Selection } from './selection';
 
 export class Address {
-  selection = $state<Selection>(fromHash(location.hash));
+  selection = $state<Selection>({ ...START });
+  private readonly alone: boolean;
 
-  constructor() {
-    addEventListener('hashchange', () => (this.selection = fromHash(location.hash)));
+  /** In a frame or a notebook the address is another's: there the selection is only remembered. */
+  constructor(alone = true, start: Partial<Selection> = {}) {
+    this.alone = alone;
+    this.selection = alone ? fromHash(location.hash) : { ...START, ...start };
+    if (alone) addEventListener('hashchange', () => (this.selection = fromHash(location.hash)));
   }
 
   /** A step that Back undoes. */
@@ -22,7 +26,7 @@ export class Address {
     const next = { ...this.selection, ...patch };
     const hash = toHash(next);
     this.selection = next;
-    if (hash === location.hash) return;
+    if (!this.alone || hash === location.hash) return;
     if (step) history.pushState(null, '', hash);
     else history.replaceState(null, '', hash);
   }

@@ -16,6 +16,7 @@ export function fitted(selection: Selection, exploration: Exploration): Selectio
   return {
     ...selection,
     at: place.name,
+    tab: exploration.slim && selection.tab === 'word' ? 'matrix' : selection.tab,
     h: least(selection.h, config.n_heads),
     q: least(selection.q, sizes[place.queries]),
     k: selection.k === null ? null : least(selection.k, sizes[place.keys]),

@@ -43,9 +43,9 @@ export function gridAction(key: string): GridAction | null {
   return GRID[key] ?? null;
 }
 
-export type PageAction = 'next' | 'previous' | 'keys' | 'close';
+export type PageAction = 'next' | 'previous' | 'save' | 'keys' | 'close';
 
-const PAGE: Record<string, PageAction> = { n: 'next', p: 'previous', '?': 'keys' };
+const PAGE: Record<string, PageAction> = { n: 'next', p: 'previous', s: 'save', '?': 'keys' };
 
 /** Letters mean something only where nobody writes, and never together with Ctrl, Alt or the like. */
 export function pageAction(event: Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'altKey' | 'metaKey'>, writing: boolean): PageAction | null {

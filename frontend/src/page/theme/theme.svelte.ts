@@ -4,11 +4,44 @@ import { DARK, LIGHT, type Role, type Theme } from '../../figures/theme';
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
 
+/** JupyterLab and VS Code say on their body what they look like; a frame of theirs looks like them. */
+function around(): HTMLElement[] {
+  try {
+    return [document.body, parent.document.body];
+  } catch {
+    return [document.body]; // the page around is another's
+  }
+}
+
+function isDark(): boolean {
+  for (const { dataset, classList } of around()) {
+    if (dataset.jpThemeLight !== undefined) return dataset.jpThemeLight === 'false';
+    if (classList.contains('vscode-light') || classList.contains('vscode-high-contrast-light')) return false;
+    if (classList.contains('vscode-dark') || classList.contains('vscode-high-contrast')) return true;
+  }
+  return dark.matches;
+}
+
 class Themed {
-  now = $state<Theme>(dark.matches ? DARK : LIGHT);
+  now = $state.raw<Theme>(isDark() ? DARK : LIGHT);
+  private readonly sheet = new CSSStyleSheet();
 
   constructor() {
-    dark.addEventListener('change', () => (this.now = dark.matches ? DARK : LIGHT));
+    const look = () => this.look();
+    dark.addEventListener('change', look);
+    const observer = new MutationObserver(look);
+    for (const body of around()) observer.observe(body, { attributes: true, attributeFilter: ['class', 'data-jp-theme-light'] });
+    look();
+  }
+
+  private look(): void {
+    this.now = isDark() ? DARK : LIGHT;
+    this.sheet.replaceSync(`:root,:host{${declarations(this.now)}}`);
+  }
+
+  /** Its colours for a page, or for what stands apart in one. */
+  adoptedBy(root: Document | ShadowRoot): void {
+    root.adoptedStyleSheets = [...root.adoptedStyleSheets, this.sheet];
   }
 }
 
@@ -25,13 +58,7 @@ function declarations(one: Theme): string {
   return [...own, ...roles, `color-scheme:${one.name}`].join(';');
 }
 
-export function adoptTheme(): void {
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync(
-    `:root{${declarations(LIGHT)}}@media(prefers-color-scheme:dark){:root{${declarations(DARK)}}}`,
-  );
-  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
-}
+export const adoptTheme = (root: Document | ShadowRoot): void => theme.adoptedBy(root);
 
 const tables = new Map<string, Rgb[]>();
 

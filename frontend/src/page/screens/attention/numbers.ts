@@ -23,6 +23,8 @@ export interface Numbers {
   turned: boolean;
   /** What-ifs under which all this came to be. */
   changes: unknown[];
+  /** Whether there is more of it than weights. */
+  whole: boolean;
   q: Tensor;
   k: Tensor;
   v: Tensor;
@@ -33,10 +35,10 @@ export interface Numbers {
 
 export async function loadNumbers(exploration: Exploration, place: AttentionPlace): Promise<Numbers> {
   const { config } = exploration.manifest;
-  const names = ['q', 'k', 'v', 'scores', 'weights', 'context'].map((name) => `${place.name}.${name}`);
-  const [q, k, v, scores, weights, context] = (await Promise.all(names.map((name) => exploration.tensor(name)))) as [
-    Tensor, Tensor, Tensor, Tensor, Tensor, Tensor,
-  ];
+  const weights = await exploration.tensor(`${place.name}.weights`);
+  const names = ['q', 'k', 'v', 'scores', 'context'].map((name) => `${place.name}.${name}`);
+  const others = exploration.slim ? withoutMore(weights) : await Promise.all(names.map((name) => exploration.tensor(name)));
+  const [q, k, v, scores, context] = others as [Tensor, Tensor, Tensor, Tensor, Tensor];
   const [queries, keys] = [tokensOf(exploration, place.queries), tokensOf(exploration, place.keys)];
   return {
     place,
@@ -49,8 +51,15 @@ export async function loadNumbers(exploration: Exploration, place: AttentionPlac
     biased: config.positions === 'relative' && place.kind !== 'cross',
     turned: config.positions === 'rotary' && place.kind !== 'cross',
     changes: exploration.manifest.changes,
+    whole: !exploration.slim,
     q, k, v, scores, weights, context,
   };
+}
+
+/** Of a trace that was saved with weights only: no q, k, v and z; and scores that say what is masked. */
+function withoutMore(weights: Tensor): Tensor[] {
+  const none: Tensor = { values: new Float32Array(), shape: [weights.shape[0] ?? 0, 0, 0], axes: [] };
+  return [none, none, none, { ...weights, values: weights.values.map(Math.log) }, none];
 }
 
 /** One head of it. */

@@ -1,0 +1,106 @@
+"""One HTML file with everything in it: the explorer's script (`explorer.js`, built from frontend/src/page) and a trace.
+
+It may load nothing and send nothing: its policy allows the one script, by its hash, and no address at all.
+"""
+
+import base64
+import hashlib
+import os
+from functools import cache
+from html import escape
+from pathlib import Path
+
+from glassformer.errors import InputError
+from glassformer.inspection.explorer.packing import Packed, packed
+from glassformer.inspection.trace import Detail, Trace
+from glassformer.sealed import replace_file
+
+SCRIPT = Path(__file__).with_name("explorer.js")
+LARGEST = 25_000_000
+"""Bytes of a page, unless more are asked for: beyond that browsers take long, and mail refuses it."""
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<meta name="generator" content="glassformer {version}">
+<link rel="icon" href="data:,">
+<title>{title}</title>
+</head>
+<body>
+<div id="page" class="page"></div>
+<noscript>
+<h1>{title}</h1>
+<p dir="auto">{source}</p>
+<p dir="auto">{target}</p>
+<p>This page draws the numbers of a model and needs JavaScript for it; nothing is loaded from elsewhere.</p>
+</noscript>
+<script type="application/json" id="glassformer-saved">{about}</script>
+<script type="application/octet-stream" id="glassformer-trace">{numbers}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+"""
+
+
+def page_of(trace: Trace, carried: Packed, name: str = "") -> str:
+    """The page of a trace that is ready to be carried."""
+    text = script()
+    return _PAGE.format(
+        policy=_policy(text),
+        version=escape(trace.about.version),
+        title=escape(f"{trace.text} · {name or 'glassformer'}"),
+        source=escape(trace.text),
+        target=escape(trace.translation),
+        about=_within_script(carried.about),
+        numbers=base64.b64encode(carried.numbers).decode(),
+        script=text,
+    )
+
+
+def write_page(
+    trace: Trace,
+    path: str | os.PathLike[str],
+    detail: Detail,
+    *,
+    name: str = "",
+    weights: bool | None = None,
+    half: bool | None = None,
+    largest: int | None = LARGEST,
+) -> None:
+    """`Trace.to_html`."""
+    content = page_of(trace, packed(trace, detail, name=name, weights=weights, half=half), name).encode()
+    refuse_large(len(content), largest)
+    replace_file(Path(path), content)
+
+
+def refuse_large(size: int, largest: int | None) -> None:
+    """One sentence with the ways out, if a page is larger than it may be."""
+    if largest is not None and size > largest:
+        raise InputError(
+            f"The page would have {size:,} bytes, and {largest:,} are the most: take a shorter text, "
+            "detail='attention', half=True, or allow more with largest=."
+        )
+
+
+@cache
+def script() -> str:
+    """As it can stand inside a page: nothing in it looks like the end of a script, or like a comment."""
+    text = SCRIPT.read_text(encoding="utf-8")
+    return text.replace("</script", "<\\/script").replace("<!--", "<\\!--").replace("\r", "")
+
+
+def _policy(script: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _within_script(json_text: str) -> str:
+    """JSON in which no text can end the element that it stands in."""
+    return json_text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
