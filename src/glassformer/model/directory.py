@@ -20,6 +20,8 @@ from glassformer.sealed import building, verify
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
+ALIGNMENT = 64
+"""Bytes: where torch lets tensors begin."""
 LARGEST_HEADER = 2**23
 """Bytes of the list that a file of weights begins with: of a hundred thousand tensors."""
 FEWEST = 8
@@ -67,11 +69,27 @@ def read_weights(path: Path) -> dict[str, Tensor]:
             header = int.from_bytes(file.read(8), "little")
         if header > LARGEST_HEADER:
             raise DirectoryError(f"{path} begins with a list of {header:,} bytes; it may have {LARGEST_HEADER:,}.")
-        return load_file(path)
+        return _aligned(load_file(path), path, 8 + header)
     except (SafetensorError, OSError, RuntimeError, ValueError, LookupError, TypeError, AttributeError) as error:
         # The last three: a kind of number that this torch does not know.
         why = (str(error).splitlines() or [type(error).__name__])[0][:300].removesuffix(".")
         raise DirectoryError(f"{path} is not a readable safetensors file: {why}.") from None
+
+
+def _aligned(mapped: dict[str, Tensor], path: Path, begin: int) -> dict[str, Tensor]:
+    """The same tensors where torch itself would put them. A file has them anywhere, and with some processors the last
+    bits of a product depend on where its factors stand: a model that comes back would not say quite the same."""
+    first = min((tensor.data_ptr() for tensor in mapped.values() if tensor.numel()), default=0)
+    if all(tensor.data_ptr() % ALIGNMENT == 0 for tensor in mapped.values()):
+        return mapped
+    found = {}
+    with path.open("rb") as file:  # read, not copied: what is mapped takes no memory until it is looked at
+        for name, tensor in mapped.items():
+            found[name] = torch.empty_like(tensor)
+            if tensor.numel():
+                file.seek(begin + tensor.data_ptr() - first)
+                file.readinto(found[name].view(-1).view(torch.uint8).numpy().data)
+    return found
 
 
 def with_weights(config: ModelConfig, weights: dict[str, Tensor], where: Path | str) -> Transformer:
