@@ -286,6 +286,13 @@ export const texts = {
       token: 'Token',
       sum: 'Sum',
       mean_: (mean: string) => `${mean} a token`,
+      next: {
+        title: 'The softmax before and after',
+        position: 'At',
+        after: 'What comes next, after',
+        parted: 'The translations have parted before this, so the two speak of different beginnings.',
+        token: 'Next token',
+      },
       reference: 'Reference translation, if you have one',
       compare: 'Compare',
       chrf: 'chrF against the reference:',
@@ -329,7 +336,7 @@ export const texts = {
   keyList: [
     ['N, P', 'next and previous step'],
     ['Tab', 'to the next thing that can be chosen'],
-    ['← → ↑ ↓', 'in a picture of weights: another cell; in tabs: another tab'],
+    ['← → ↑ ↓', 'in a picture of weights or a mask of heads: another cell; in tabs: another tab'],
     ['Home, End', 'first and last column; with Ctrl first and last cell'],
     ['Page Up, Page Down', 'a layer up or down'],
     ['[ and ]', 'the head before or after'],
