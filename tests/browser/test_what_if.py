@@ -143,6 +143,25 @@ def test_other_kinds_of_models(options):
     assert bench["violations"] == word["violations"] == []
 
 
+def test_sixty_tokens_and_512_columns_stay_fluid_under_changes():
+    """A redraw within 50 ms, fewer than 5,000 nodes; as without changes."""
+    options = {"d_model": 512, "n_heads": 8, "d_ff": 64, "encoder_layers": 2, "decoder_layers": 2}
+    model = served("plain", **options)
+    words = (WORDS.split() * 10)[:80]
+    while len(model.translator.tokenizer.encode(" ".join(words), "source")) > 60:
+        words.pop()
+    text = {"s": " ".join(words), "t": " ".join(words), "b": 1, "at": SELF, "h": 1, "q": 5}
+    change = {"kind": "remove-head", "at": "encoder.layers.0.self_attention", "head": 1}
+    views = {"whatif": address(change, v="whatif", **text)}
+    views |= {
+        tab: address(change, v="attention", tab=tab, ab="b-a", **text) for tab in ("word", "matrix", "heads", "compare")
+    }
+    with running(model, trace_tokens=64) as server:
+        found = drive(server.port, "budget", {"hash": views["whatif"], "views": views})
+    assert max(found["nodes"].values()) < 5000, found["nodes"]
+    assert max(found["redraw"].values()) < 50, found["redraw"]
+
+
 def test_what_cannot_be_subtracted_is_said(port):
     longer = {"kind": "replace-word", "old": "animal", "new": "animal in the street"}
     view = {"v": "attention", "at": SELF, "tab": "matrix", "ab": "b-a"}

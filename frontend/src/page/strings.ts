@@ -285,7 +285,7 @@ export const texts = {
       deltas: 'How likely each token of A’s translation is before and after, in nats; below 0 it became less likely',
       token: 'Token',
       sum: 'Sum',
-      mean_: (mean: string) => `${mean} a token`,
+      each: (mean: string) => `${mean} a token`,
       next: {
         title: 'The softmax before and after',
         position: 'At',
@@ -296,6 +296,7 @@ export const texts = {
       reference: 'Reference translation, if you have one',
       compare: 'Compare',
       chrf: 'chrF against the reference:',
+      chrfLater: 'Both translations are compared with it as soon as something is changed.',
       chrfHint: 'from 0 to 100. BLEU of a single sentence says little, so it is left out.',
       masks: 'Heads',
       masksHint: 'Each cell is a head; pressing it takes the head away or puts it back. A row a layer, a column a head; arrows move within a mask.',
