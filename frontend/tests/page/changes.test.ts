@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { madeWith, touched } from '../../src/page/data/touched';
 import { minus, movedShare, sameShape } from '../../src/page/screens/attention/difference';
+import { parting } from '../../src/page/screens/whatif/nextTokens';
 import { sourceWords } from '../../src/page/screens/whatif/sourceWords';
 import { added, changesFrom, removalOf, sameChange, unplaced, written, type Change } from '../../src/page/state/changes';
 import { fromHash, START, toHash } from '../../src/page/state/selection';
@@ -83,6 +84,15 @@ describe('words of a source', () => {
     const found = sourceWords({ pieces, words });
     expect(found.map((one) => one.text)).toEqual(['The', 'dog', "didn't", 'see', 'the', 'dog', '.']);
     expect(found.map((one) => one.which)).toEqual([0, 0, 0, 0, 0, 1, 0]);
+  });
+});
+
+describe('translations', () => {
+  it('part at the first token that is another, or where one changed most', () => {
+    expect(parting([5, 6, 7, 2], [5, 9, 7, 2], [0, -1, -9, 0])).toBe(1);
+    expect(parting([5, 6, 2], [5, 6, 2], [0.1, -0.2, 0])).toBe(1);
+    expect(parting([5, 6, 7, 2], [5, 2], [0, 0, 0, 0])).toBe(1);
+    expect(parting([5], [5], [null])).toBe(0);
   });
 });
 

@@ -49,6 +49,8 @@ export interface Manifest {
   source: SideOf;
   target: SideOf;
   first: string;
+  /** Target tokens that the search or the output looked at, by their ids. */
+  pieces?: Record<string, string>;
   given: boolean;
   search: { size: number; length_penalty: number };
   hypothesis: number;

@@ -74,6 +74,11 @@ export class Exploration {
     return this.manifest.shared[name] ?? name;
   }
 
+  /** A target token by its id; one that was never looked at, as its number. */
+  piece(id: number): string {
+    return this.manifest.pieces?.[String(id)] ?? `#${id}`;
+  }
+
   /** What stands at each position of a side; of the target, what goes into the decoder. */
   inputs(side: Side): string[] {
     const { source, target, first } = this.manifest;
