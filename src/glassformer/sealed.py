@@ -48,8 +48,11 @@ def building(target: Path, seal: bool = True) -> Iterator[Path]:
 def replace_file(path: Path, contents: bytes) -> None:
     """Give a file new contents in one go: whoever reads it finds the old or the new."""
     aside = path.with_name(f".{path.name}")
-    aside.write_bytes(contents)
-    aside.replace(path)
+    try:
+        aside.write_bytes(contents)
+        aside.replace(path)
+    except OSError as error:
+        raise DirectoryError(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
 def add_file(directory: Path, name: str, contents: bytes) -> None:

@@ -235,7 +235,7 @@ const TASKS = {
     }
     const asked = {};
     if (given.text) {
-      await cell.locator('select').last().selectOption('0');
+      await cell.locator('nav[aria-label=Steps] select').selectOption('0');
       await cell.getByLabel('Sentence', { exact: true }).fill(given.text);
       await cell.getByRole('button', { name: 'Look inside' }).click();
       await cell.locator('[data-translation]').filter({ hasText: given.translation }).waitFor({ timeout: 60_000 });
@@ -245,8 +245,11 @@ const TASKS = {
     await page.evaluate(() => document.body.setAttribute('data-jp-theme-light', 'false'));
     const dark = await cell.locator('main').evaluate((main) => getComputedStyle(main.getRootNode().host).backgroundColor);
     if (given.picture) await page.screenshot({ path: given.picture });
+    // Keys are the cell's, but Ctrl+S still saves the notebook.
+    await cell.locator('main').first().focus();
+    const saving = page.waitForResponse((answer) => answer.request().method() === 'PUT' && answer.url().includes('/api/contents/'));
     await page.keyboard.press('Control+s');
-    await page.waitForTimeout(2000);
+    await saving;
     return { seen, asked, cells, dark };
   },
 

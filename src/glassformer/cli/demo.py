@@ -47,7 +47,7 @@ def demo(
     translator = Translator.load(out)
     if "pronoun_accuracy" not in report:  # else the run was finished before, and so was this
         report |= {"seconds": time.monotonic() - began} | _understanding(translator, out, text)
-        _write(report, out)
+        _write(report, translator, out)
     typer.echo(_shown(report, translator, out))
 
 
@@ -70,7 +70,8 @@ def _understanding(translator: "Translator", out: Path, text: Path) -> dict[str,
     }
 
 
-def _write(report: dict[str, Any], out: Path) -> None:
+def _write(report: dict[str, Any], translator: "Translator", out: Path) -> None:
+    from glassformer.inspection.explorer import Frame
     from glassformer.training.checkpoint import write_json
     from glassformer.training.report import REPORT, write_page
 
@@ -84,6 +85,9 @@ def _write(report: dict[str, Any], out: Path) -> None:
         f"<h2>Whom does it mean?</h2><p>The pronoun is right in {100 * report['pronoun_accuracy']:.1f} % of "
         f"{report['pronoun_sentences']} test sentences, all about pairs of nouns never seen together in training.</p>"
         f"<ul>{rows}</ul>"
+        "<h2>Look inside</h2><p>The first of these sentences on its way through the model, with every number; each "
+        "step is redone in your browser, and nothing is loaded.</p>"
+        f"{Frame.of(translator.trace(report['seeds'][0]['source']), name=out.name).html}"
     )
     write_page(out, report, "street: the demo of glassformer", notes)
 

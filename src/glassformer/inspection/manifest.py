@@ -127,7 +127,7 @@ def weights_of(model: Transformer) -> dict[str, Tensor]:
 def weights_in(trace: Trace) -> dict[str, Tensor]:
     """The weights that a trace has with it, each under all its names."""
     names = [*trace.parameters, *(name for name, owner in trace.about.shared.items() if owner in trace.parameters)]
-    return {name: weight for name in names if (weight := trace.parameter(name)) is not None}
+    return {name: weight for name in sorted(names) if (weight := trace.parameter(name)) is not None}
 
 
 def folded(tensors: Mapping[str, Tensor], axes: Mapping[str, str]) -> list[Folded]:
@@ -144,7 +144,7 @@ def folded(tensors: Mapping[str, Tensor], axes: Mapping[str, str]) -> list[Folde
     return [
         Folded(
             name=pattern,
-            layers=_counted(layers),
+            layers=_counted(sorted(layers)),
             axes=letters.get(pattern),
             shape=list(shape),
             dtype=None if kind == "float32" else kind,

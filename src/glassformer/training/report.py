@@ -55,7 +55,7 @@ def write_report(run: Run, state: State, parameters: int, results: "dict[str, Tr
 
 
 def write_page(directory: Path, report: dict[str, Any], title: str = "", notes: str = "") -> None:
-    """report.html: one file, no script, nothing fetched."""
+    """report.html: one file, nothing fetched; it has no script of its own, and what `notes` bring stands in frames."""
     metrics = [json.loads(line) for line in (directory / METRICS).read_text(encoding="utf-8").splitlines()]
     settings = (directory / "run.toml").read_text(encoding="utf-8")
     page = _PAGE.format(

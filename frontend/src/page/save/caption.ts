@@ -19,7 +19,8 @@ export interface Caption {
 export function captionOf(exploration: Exploration, model: ModelInfo, selection: Selection, alone: boolean): Caption {
   const { manifest } = exploration;
   const place = selection.v === 'attention' ? placeOf(exploration, selection) : null;
-  const hash = toHash({ ...selection, s: manifest.source.text });
+  const served = alone && location.protocol !== 'file:'; // a file's place means nothing to others, nor does a notebook's
+  const hash = toHash({ ...selection, s: served ? manifest.source.text : '' });
   return {
     model: model.name,
     version: manifest.version,
@@ -27,7 +28,7 @@ export function captionOf(exploration: Exploration, model: ModelInfo, selection:
     place: place === null ? '' : `${texts.place(place.kind, place.layer)}, ${texts.head.toLowerCase()} ${selection.h}`,
     source: manifest.source.text,
     target: manifest.target.text,
-    link: alone ? location.href.replace(/#.*$/, '') + hash : hash, // in a notebook there is only what follows #
+    link: served ? location.href.replace(/#.*$/, '') + hash : hash,
   };
 }
 

@@ -35,9 +35,10 @@ export interface Numbers {
 
 export async function loadNumbers(exploration: Exploration, place: AttentionPlace): Promise<Numbers> {
   const { config } = exploration.manifest;
-  const weights = await exploration.tensor(`${place.name}.weights`);
+  const coming = exploration.tensor(`${place.name}.weights`);
   const names = ['q', 'k', 'v', 'scores', 'context'].map((name) => `${place.name}.${name}`);
-  const others = exploration.slim ? withoutMore(weights) : await Promise.all(names.map((name) => exploration.tensor(name)));
+  const others = exploration.slim ? withoutMore(await coming) : await Promise.all(names.map((name) => exploration.tensor(name)));
+  const weights = await coming;
   const [q, k, v, scores, context] = others as [Tensor, Tensor, Tensor, Tensor, Tensor];
   const [queries, keys] = [tokensOf(exploration, place.queries), tokensOf(exploration, place.keys)];
   return {

@@ -1,0 +1,113 @@
+"""The explorer in a notebook: its widget is answered by the server's own routes, in messages that are small enough."""
+
+import json
+import sys
+import threading
+from urllib.parse import quote
+
+import pytest
+import torch
+
+from glassformer.errors import InputError
+from glassformer.inspection.explorer import Frame, packed
+from glassformer.notebook.answering import Asked, FromModel, FromTrace
+from glassformer.translator import Translator
+from tests import small_translator
+
+TEXT = "the animal did not cross the street"
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return Translator(small_translator.model(3), small_translator.tokenizer())
+
+
+@pytest.fixture(scope="module")
+def answering(translator):
+    pytest.importorskip("fastapi")
+    return FromModel(translator, "small")
+
+
+def ask(answering, path, body=None, method=None):
+    """What comes back, whichever thread it comes from."""
+    found, over = [], threading.Event()
+    asked = Asked(method or ("GET" if body is None else "POST"), path, None if body is None else json.dumps(body))
+    answering.ask(asked, lambda answer: (found.append(answer), over.set()))
+    assert over.wait(60)
+    return found[0]
+
+
+def test_tensors_and_weights_come_as_from_a_server(answering, translator):
+    manifest = json.loads(ask(answering, "/api/explore", {"text": TEXT}).body)
+    trace = translator.trace(TEXT, beam=translator.search.size)
+    name = "decoder.layers.0.cross_attention.weights"
+    answer = ask(answering, f"/api/explore/{manifest['id']}/tensor/{name}")
+    found = torch.frombuffer(bytearray(answer.body), dtype=torch.float32).reshape(
+        [int(size) for size in answer.headers["x-shape"].split(",")]
+    )
+    assert torch.equal(found, trace[name])
+    weight = ask(answering, f"/api/weight/{quote('encoder.layers.0.self_attention.q_proj.weight')}?rows=0:8")
+    assert weight.headers["x-shape"] == "8,16"
+
+
+def test_what_is_refused_is_one_sentence(answering):
+    answer = ask(answering, "/api/explore", {"text": "   "})
+    assert answer.status == 422
+    assert json.loads(answer.body)["error"].endswith(".")
+    assert ask(answering, "/api/nothing").status == 404
+
+
+def test_a_trace_alone_answers_with_what_was_packed(translator):
+    carried = packed(translator.trace(TEXT), name="small")
+    answering = FromTrace(carried)
+    assert ask(answering, "/saved.json").body.decode() == carried.about
+    assert ask(answering, "/saved.gz").body == carried.numbers
+    assert ask(answering, "/api/model").status == 404
+
+
+def test_without_a_widget_there_is_a_page(translator, monkeypatch):
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    assert isinstance(translator.explore(TEXT, static=True), Frame)
+    monkeypatch.setattr("glassformer.notebook.exploring.find_spec", lambda name: None)
+    for found in (translator.explore(TEXT), translator.trace(TEXT).explore()):
+        assert isinstance(found, Frame)
+        assert TEXT in repr(found)
+
+
+def test_what_cannot_be_explored_is_said(translator):
+    with pytest.raises(InputError, match="needs a text to begin with"):
+        translator.explore("  ")
+    import glassformer
+
+    with pytest.raises(InputError, match="of one text already"):
+        glassformer.explore(translator.trace(TEXT), "another")
+
+
+def test_messages_are_small_and_whole(translator):
+    pytest.importorskip("anywidget")
+    from glassformer.notebook.widget import PIECE, pieces_of
+
+    body = bytes(range(256)) * 10_000
+    pieces = pieces_of(body)
+    assert b"".join(pieces) == body
+    assert max(len(piece) for piece in pieces) <= PIECE < 2_000_000
+    assert pieces_of(b"") == [b""]
+
+
+def test_a_widget_answers_and_stands_in_for_itself(translator):
+    pytest.importorskip("anywidget")
+    widget = translator.explore(TEXT, name="small")
+    heard, over = [], threading.Event()
+    widget.send = lambda content, buffers: (heard.append((content, buffers)), over.set())
+    widget._handle_custom_msg({"id": "a", "method": "GET", "path": "/api/model", "body": None}, [])
+    assert over.wait(60)
+    [(content, [body])] = heard
+    assert content["id"] == "a"
+    assert (content["piece"], content["pieces"], content["status"]) == (0, 1, 200)
+    assert json.loads(body)["name"] == "small"
+    widget._handle_custom_msg("nonsense", [])  # from whatever else speaks on this line
+    bundle, _ = widget._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    assert "srcdoc=" in bundle["text/html"]
+    assert TEXT in bundle["text/plain"]
+    assert translator.explore(TEXT, name="small")._answering is widget._answering
