@@ -27,6 +27,7 @@ def manifest(identity: str, trace: Trace, model: Transformer, tokenizer: AnyToke
         source=_side(about.source, marks),
         target=_side(about.target, marks),
         first=about.first,
+        pieces=about.pieces,
         given=about.given,
         search=about.search.model_dump(mode="json"),
         hypothesis=about.hypothesis,

@@ -214,6 +214,8 @@ class Manifest(BaseModel):
     target: SideOf
     first: str
     """The piece that the decoder starts from."""
+    pieces: dict[str, str]
+    """Every target token that the search or the output looked at, by its id."""
     given: bool
     """Whether the target was given; else the model found it."""
     search: dict[str, Any]

@@ -3,7 +3,7 @@ import type { Cut } from './api';
 import { unfolded, type Folded, type Manifest } from './manifest';
 import { placesOf, type AttentionPlace } from './places';
 import type { Source } from './source';
-import type { Tensor } from './tensor';
+import { grid, row, type Tensor } from './tensor';
 
 export type Side = 'source' | 'target';
 
@@ -14,7 +14,7 @@ export interface Sublayer {
   name: string;
 }
 
-const SUBLAYER = /^(encoder|decoder)\.layers\.(\d+)\.(self_attention|cross_attention|feed_forward|ssru)\.output$/;
+const SUBLAYER = /^(encoder|decoder)\.layers\.(\d+)\.(self_attention|cross_attention|feed_forward|recurrence)\.output$/;
 
 export class Exploration {
   readonly tensors: Map<string, Folded>;
@@ -44,6 +44,14 @@ export class Exploration {
     return this.source.tensor(name, { half: '1' });
   }
 
+  /** One row of a tensor with two axes, without the others where they need not be fetched; null where it has none. */
+  async row(name: string, index: number): Promise<Float32Array | null> {
+    if (!this.has(name)) return null;
+    const found = await this.once(`${name} ${index}`, () => this.source.tensor(name, { rows: String(index) }));
+    const rows = grid(found as Tensor);
+    return row(rows, rows.rows === 1 ? 0 : index); // a file gives all that it has
+  }
+
   /** Several at once, in order; null for those that this trace does not have. */
   several(...names: string[]): Promise<(Tensor | null)[]> {
     return Promise.all(names.map((name) => (this.has(name) ? this.tensor(name) : Promise.resolve(null))));
@@ -67,6 +75,11 @@ export class Exploration {
   /** The parameter whose numbers a name stands for; itself unless it is shared. */
   storage(name: string): string {
     return this.manifest.shared[name] ?? name;
+  }
+
+  /** A target token by its id; one that was never looked at, as its number. */
+  piece(id: number): string {
+    return this.manifest.pieces?.[String(id)] ?? `#${id}`;
   }
 
   /** What stands at each position of a side; of the target, what goes into the decoder. */
