@@ -169,7 +169,7 @@ def test_the_feed_forwards_of_the_map_lead_to_it(street, trace):
     start = {"hash": address(v="sentence"), "press": [f"{bars} >> nth=1"], "select": {
         "current": f"{bars}[aria-current=page] .part", "bars": ".stack button .part"}}  # fmt: skip
     neuron = {"hash": address(v="sublayers", at=at, n=7), "press": ["[data-firing] button >> nth=1"], "select": {
-        "fires": "[data-firing] [data-value]", "tokens": "[data-firing] bdi"}}  # fmt: skip
+        "fires": "[data-firing] [data-value]", "tokens": "[data-firing] bdi", "cause": "[data-cause]"}}  # fmt: skip
     opened, fired = drive(street, "texts", {"views": [start, neuron]})
     assert opened["heading"].startswith("Encoder layer 0")
     assert opened["hash"].endswith(f"at={at}&part=feed_forward")
@@ -178,6 +178,7 @@ def test_the_feed_forwards_of_the_map_lead_to_it(street, trace):
     hidden = trace["encoder.layers.0.feed_forward.hidden"][:, 7]
     assert [number(one) for one in fired["fires"]] == pytest.approx(hidden.tolist(), abs=SHOWN)
     assert len(fired["tokens"]) == len(trace.source)
+    assert number(fired["cause"][0].split()[-1]) == pytest.approx(float(hidden[1]), abs=SHOWN)
     assert "q=1&n=7" in fired["hash"]
 
 

@@ -202,3 +202,20 @@ describe('the output', () => {
     expect(logSumExp([-Infinity, -Infinity])).toBe(-Infinity);
   });
 });
+
+describe('a row of a tensor', () => {
+  const whole: Tensor = { values: Float32Array.from({ length: 6 }, (_, i) => i), shape: [3, 2], axes: [] };
+  const manifest = { tensors: [{ name: 'logits', shape: [3, 2] }], parameters: [], shared: {}, pieces: { 7: '▁it' } };
+  const from = (tensor: Source['tensor']) => new Exploration(manifest as unknown as Manifest, { tensor, weight: async () => null });
+
+  it('is the same from a server, which sends it alone, and from a file, which gives all', async () => {
+    const server = from(async (_, cut) => ({ ...whole, values: whole.values.slice(2 * Number(cut?.rows), 2 * Number(cut?.rows) + 2), shape: [1, 2] }));
+    const file = from(async () => whole);
+    for (let i = 0; i < 3; i++) expect(await server.row('logits', i)).toEqual(await file.row('logits', i));
+    expect(await file.row('hidden', 0)).toBeNull();
+  });
+
+  it('a token has its piece, or its number', () => {
+    expect([from(async () => whole).piece(7), from(async () => whole).piece(8)]).toEqual(['▁it', '#8']);
+  });
+});
