@@ -434,6 +434,24 @@ const TASKS = {
     found.alive = await page.locator('[data-before]').textContent();
     return found;
   },
+
+  /** What stands at selectors, at addresses that are given, after buttons were pressed and sliders moved. */
+  async texts() {
+    const page = await opened({ hash: given.views[0].hash });
+    const found = [];
+    for (const { hash, press = [], slide = {}, select } of given.views) {
+      await page.goto('about:blank');
+      await page.goto(`${address}/${hash}`);
+      await settled(page);
+      for (const selector of press) await page.locator(selector).first().click();
+      for (const [name, value] of Object.entries(slide)) await page.getByLabel(name).fill(value);
+      await settled(page);
+      const seen = { badges: await badges(page), hash: new URL(page.url()).hash, heading: await heading(page) };
+      for (const [name, selector] of Object.entries(select)) seen[name] = await page.$$eval(selector, (all) => all.map((one) => one.textContent.trim()));
+      found.push(seen);
+    }
+    return found;
+  },
 };
 
 /** Tab until what has the focus is this. */

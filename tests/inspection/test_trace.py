@@ -11,6 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import settings as tries
 from hypothesis import strategies as st
+from torch.nn.functional import cross_entropy
 
 from glassformer.decoding import Beam, Plain, Request, score, search
 from glassformer.decoding.tree import search_tree
@@ -63,6 +64,20 @@ def test_every_tap_is_there_with_its_axes(config, seed):
         assert list(traced[name].shape) == [sizes[letter] for letter in traced.axes(name)], name
     assert len(traced.source) == sizes["S"]
     assert len(traced.target) == len(traced.reads) == sizes["T"]
+
+
+@tries(max_examples=30)
+@given(configs(), seeds, st.sampled_from([0.0, 0.1, 0.5]))
+@torch.no_grad()
+def test_what_training_would_count_can_be_redone_from_a_trace(config, seed, smoothing):
+    """log Z - (1 - ε) z[written] - ε mean(z), of each position."""
+    traced = trace(build(config, seed), asked(config, seed), how=Beam(size=1, **short))
+    normaliser, mean = traced["output.log_normaliser"], traced["output.mean_logit"]
+    written = traced["output.log_probability"] + normaliser
+    found = normaliser - (1 - smoothing) * written - smoothing * mean
+    target = torch.tensor(traced.about.target.ids)
+    wanted = cross_entropy(traced["logits"], target, reduction="none", label_smoothing=smoothing)
+    torch.testing.assert_close(found, wanted)
 
 
 @tries(max_examples=30)

@@ -69,6 +69,9 @@ def test_parts_and_halves_of_tensors(server, manifest, trace):
 def test_the_manifest_says_what_the_trace_is_of(server, manifest, trace):
     assert manifest["source"]["pieces"] == trace.source
     assert manifest["target"]["text"] == trace.translation
+    likeliest = {str(token) for token in trace["output.likeliest"].flatten().tolist()}
+    assert likeliest <= manifest["pieces"].keys()
+    assert all(piece == trace.piece(int(token)) for token, piece in manifest["pieces"].items())
     assert manifest["log_probabilities"] == pytest.approx(trace.log_probabilities)
     assert manifest["config"] == json.loads(json.dumps(trace.config.model_dump(mode="json")))
     assert manifest["tree"]["nodes"] == len(trace.tree)

@@ -6,6 +6,7 @@ const SOME: Selection[] = [
   START,
   { ...START, v: 'attention', at: 'encoder.layers.1.self_attention', h: 1, q: 10, tab: 'compare' },
   { ...START, v: 'bridge', s: 'Ça va & "toi"? 50 % #1 =+', t: 'עברית 日本語', b: 8, k: 0 },
+  { ...START, v: 'sublayers', at: 'decoder.layers.0.cross_attention', part: 'feed_forward', n: 0 },
   ...TABS.map((tab) => ({ ...START, tab })),
 ];
 

@@ -8,11 +8,13 @@ import { fitted } from '../../src/page/state/fitting';
 import { START } from '../../src/page/state/selection';
 
 const side = { text: 'a b', ids: [1, 2], pieces: ['▁a', '▁b'], words: [[0, 1], [1, 2]] as [number, number][] };
-function made(encoder: number, decoder: number, recurrent = false): Exploration {
+const WHOLE = ['encoder.layers.*.feed_forward_norm.residual', 'decoder.layers.*.feed_forward_norm.residual', 'output.likeliest'];
+function made(encoder: number, decoder: number, recurrent = false, whole = true): Exploration {
   const tensors = [
     { name: 'encoder.layers.*.self_attention.weights', layers: encoder, shape: [1, 2, 2] },
     ...(recurrent ? [] : [{ name: 'decoder.layers.*.self_attention.weights', layers: decoder, shape: [1, 2, 2] }]),
     { name: 'decoder.layers.*.cross_attention.weights', layers: decoder, shape: [1, 2, 2] },
+    ...(whole ? WHOLE.map((name) => ({ name, layers: name.startsWith('e') ? encoder : name.startsWith('d') ? decoder : null, shape: [2, 4] })) : []),
   ];
   const manifest = { source: side, target: side, first: '<s>', tensors, parameters: [], shared: {}, changes: [], config: { n_heads: 1 } };
   return new Exploration(manifest as unknown as Manifest, {} as Source);
@@ -35,6 +37,19 @@ describe.each([[2, 2, false], [1, 6, false], [3, 1, true]])('the walk through %i
 
   it('leaves out what the model has not', () => {
     expect(steps.some((step) => step.kind === 'decoder-self' && step.screen === 'attention')).toBe(!recurrent);
+  });
+
+  it('leaves out what a file has not kept', () => {
+    const few = stepsOf(made(encoder, decoder, recurrent, false));
+    expect(steps.filter((step) => !few.includes(step)).map((step) => step.screen)).toEqual(['sublayers', 'sublayers', 'softmax']);
+  });
+
+  it('stays in the layer that is looked at', () => {
+    const last = decoder - 1;
+    const selection = { ...START, v: 'film', at: `decoder.layers.${last}.cross_attention`, q: 1, n: 7, part: 'feed_forward' };
+    const step = steps.find((one) => one.screen === 'sublayers' && one.side === 'target');
+    const patch = to(step!, selection, exploration);
+    expect({ ...selection, ...patch }).toMatchObject({ v: 'sublayers', at: selection.at, q: 1, n: null, part: '' });
   });
 });
 

@@ -173,6 +173,7 @@ def _output(logits: Float[Tensor, "T V"], written: Int[Tensor, " T"]) -> dict[st
         "output.likeliest": top.indices.int(),
         "output.likeliest_logits": logits.gather(1, top.indices),
         "output.log_normaliser": logits.logsumexp(-1),
+        "output.mean_logit": logits.mean(-1),  # what label smoothing asks of the others
         "output.entropy": -(log_ps.exp() * log_ps).nan_to_num(0).sum(-1),
         "output.log_probability": log_ps.gather(1, written[:, None])[:, 0].clamp(max=0),
     }

@@ -11,12 +11,14 @@ export interface Config {
   positions: string;
   norm: string;
   norm_first: boolean;
+  norm_eps: number;
   activation: string;
   gated: boolean;
   scale_embeddings: boolean;
   embedding_norm: boolean;
   linear_bias: boolean;
   scale_scores: boolean;
+  scale_output: boolean;
   decoder_ssru: boolean;
 }
 

@@ -3,7 +3,7 @@ import type { Cut } from './api';
 import { unfolded, type Folded, type Manifest } from './manifest';
 import { placesOf, type AttentionPlace } from './places';
 import type { Source } from './source';
-import type { Tensor } from './tensor';
+import { grid, row, type Tensor } from './tensor';
 
 export type Side = 'source' | 'target';
 
@@ -14,7 +14,7 @@ export interface Sublayer {
   name: string;
 }
 
-const SUBLAYER = /^(encoder|decoder)\.layers\.(\d+)\.(self_attention|cross_attention|feed_forward|ssru)\.(output|weights)$/;
+const SUBLAYER = /^(encoder|decoder)\.layers\.(\d+)\.(self_attention|cross_attention|feed_forward|recurrence)\.(output|weights)$/;
 
 export class Exploration {
   readonly tensors: Map<string, Folded>;
@@ -47,6 +47,14 @@ export class Exploration {
   /** In float16, for what only has to be drawn; not kept. */
   roughly(name: string): Promise<Tensor> {
     return this.source.tensor(name, { half: '1' });
+  }
+
+  /** One row of a tensor with two axes, without the others where they need not be fetched; null where it has none. */
+  async row(name: string, index: number): Promise<Float32Array | null> {
+    if (!this.has(name)) return null;
+    const found = await this.once(`${name} ${index}`, () => this.source.tensor(name, { rows: String(index) }));
+    const rows = grid(found as Tensor);
+    return row(rows, rows.rows === 1 ? 0 : index); // a file gives all that it has
   }
 
   /** Several at once, in order; null for those that this trace does not have. */

@@ -3,16 +3,19 @@
 export class Loaded<T> {
   value = $state.raw<T | null>(null);
   error = $state<string | null>(null);
+  /** Whether something newer is under way. */
+  busy = $state(false);
   private turn = 0;
 
   ask(coming: Promise<T>): void {
     const turn = ++this.turn;
+    this.busy = true;
     coming.then(
       (value) => {
-        if (turn === this.turn) [this.value, this.error] = [value, null];
+        if (turn === this.turn) [this.value, this.error, this.busy] = [value, null, false];
       },
       (error: unknown) => {
-        if (turn === this.turn) this.error = error instanceof Error ? error.message : String(error);
+        if (turn === this.turn) [this.error, this.busy] = [error instanceof Error ? error.message : String(error), false];
       },
     );
   }

@@ -6,6 +6,8 @@ import Bridge from './bridge/Bridge.svelte';
 import Film from './film/Film.svelte';
 import type { ScreenProps } from './props';
 import Sentence from './sentence/Sentence.svelte';
+import Softmax from './softmax/Softmax.svelte';
+import Sublayers from './sublayers/Sublayers.svelte';
 import Tokens from './tokens/Tokens.svelte';
 import WhatIf from './whatif/WhatIf.svelte';
 
@@ -22,8 +24,10 @@ export const SCREENS: Screen[] = [
   { id: 'sentence', letter: 'A', title: texts.screen.sentence.title, component: Sentence },
   { id: 'tokens', letter: 'B', title: texts.screen.tokens.title, component: Tokens },
   { id: 'attention', letter: 'C', title: texts.screen.attention.title, component: Attention, differs: true },
+  { id: 'sublayers', letter: 'D', title: texts.screen.sublayers.title, component: Sublayers },
   { id: 'bridge', letter: 'E', title: texts.screen.bridge.title, component: Bridge },
   { id: 'film', letter: 'F', title: texts.screen.film.title, component: Film },
+  { id: 'softmax', letter: 'G', title: texts.screen.softmax.title, component: Softmax },
   { id: 'whatif', letter: 'I', title: texts.screen.whatif.title, component: WhatIf, differs: true },
 ];
 

@@ -20,6 +20,10 @@ export interface Selection {
   /** Key position whose arithmetic is open. */
   k: number | null;
   tab: Tab;
+  /** The sub-layer that is looked at: "feed_forward"; empty for the whole layer. */
+  part: string;
+  /** A neuron, or a token of the vocabulary, whose arithmetic is open. */
+  n: number | null;
   /** The sentence, its search, and its translation where that is given. */
   s: string;
   b: number;
@@ -32,9 +36,11 @@ export interface Selection {
   r: string;
 }
 
-export const START: Selection = { v: 'sentence', at: '', h: 0, q: 0, k: null, tab: 'word', s: '', b: 4, t: '', w: '', ab: 'b', r: '' };
+export const START: Selection = {
+  v: 'sentence', at: '', h: 0, q: 0, k: null, tab: 'word', part: '', n: null, s: '', b: 4, t: '', w: '', ab: 'b', r: '',
+};
 
-const TEXTS = ['v', 'at', 's', 't', 'r'] as const;
+const TEXTS = ['v', 'at', 'part', 's', 't', 'r'] as const;
 const NUMBERS = ['h', 'q', 'b'] as const;
 
 /** Only what differs from the start is written, in one order, so that a view has one address. */
@@ -54,6 +60,7 @@ export function fromHash(hash: string): Selection {
   for (const key of TEXTS) found[key] = read.get(key) ?? START[key];
   for (const key of NUMBERS) found[key] = whole(read.get(key)) ?? START[key];
   found.k = whole(read.get('k'));
+  found.n = whole(read.get('n'));
   const tab = read.get('tab') as Tab;
   found.tab = TABS.includes(tab) ? tab : START.tab;
   found.w = inAddress(changesFrom(read.get('w') ?? ''));
