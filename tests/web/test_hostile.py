@@ -47,6 +47,8 @@ def server():
         b'{"text": "\\ud800", "q": "\\ud800"}',
         b'{"text": "a\\u0000b", "q": "a\\u0000b"}',
         b'{"text": "a", "text": "b", "q": "a", "q": "b"}',
+        b'{"text": "a", "length_penalty": 717.4, "q": ""}',
+        b'{"text": "a", "length_penalty": true, "q": ""}',
         b"[" * 100_000,
         b'{"text": ' + b"[" * 50_000 + b"]" * 50_000 + b"}",
         b'{"self": 1, "text": "a", "q": 1}',

@@ -1,15 +1,16 @@
 """Routes that look inside: traces, their tensors, the model's weights, what-ifs and figures."""
 
+import pathlib
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from glassformer.errors import GlassformerError
 from glassformer.inspection.changes import Change, ForcePrefix, ReplaceToken
+from glassformer.inspection.figures import VIEWS, FigureOptions
 from glassformer.inspection.trace_file import DETAILS
 from glassformer.translator import Translator
 from glassformer.web.guard import FIGURE_POLICY, responses
@@ -23,15 +24,32 @@ from glassformer.web.store import Kept
 from glassformer.web.tensors import Cut, cut, sent, summary
 
 WRONG = responses(401, 404, 413, 422, 503)
-ROWS = Query(None, description="Of the axis before the last: 3, 0:8, 8:")
-COLUMNS = Query(None, description="Of the last axis: 3, 0:8, 8:")
-HALF = Query(None, description="1: float16 instead of float32, where the numbers fit.")
+SPAN = {"pattern": "^([0-9]{1,9}|[0-9]{0,9}:[0-9]{0,9})$"}
+NUMBER = {"pattern": "^[0-9]{1,9}$"}
+FLAG = {"enum": ["0", "1", "false", "true", ""]}
+ROWS = Query(None, description="Of the axis before the last: 3, 0:8, 8:", json_schema_extra=SPAN)
+COLUMNS = Query(None, description="Of the last axis: 3, 0:8, 8:", json_schema_extra=SPAN)
+HALF = Query(None, description="1: float16 instead of float32, where the numbers fit.", json_schema_extra=FLAG)
 BYTES: dict[int | str, dict[str, Any]] = {
     200: {
-        "content": {"application/octet-stream": {}},
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
         "description": "Little-endian numbers; x-shape, x-dtype, x-axes.",
     }
 }
+PICTURE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {
+            "image/svg+xml": {"schema": {"type": "string"}},
+            "image/png": {"schema": {"type": "string", "format": "binary"}},
+        },
+        "description": "The picture.",
+    }
+}
+
+
+def _option(name: str, schema: dict[str, Any] | None = None) -> Any:
+    """An option of a figure in an address, with its meaning."""
+    return Query(None, description=FigureOptions.meanings()[name], json_schema_extra=schema)
 
 
 def routes(house: House) -> APIRouter:
@@ -54,7 +72,10 @@ def routes(house: House) -> APIRouter:
         return in_json(_manifest(house, house.store.get(id)))
 
     @router.get(
-        "/api/explore/{id}/tensor/{name}", responses={**WRONG, **BYTES}, summary="A tensor of a trace, as bytes."
+        "/api/explore/{id}/tensor/{name}",
+        response_class=Response,
+        responses={**WRONG, **BYTES},
+        summary="A tensor of a trace, as bytes.",
     )
     async def tensor(
         request: Request,
@@ -72,11 +93,16 @@ def routes(house: House) -> APIRouter:
         axes = " ".join(trace.axes(name))
         return LargeResponse(Large.of(found, x_axes=axes, cache_control=IMMUTABLE), house.outgoing)
 
-    @router.get("/api/explore/{id}/trace", responses={**WRONG, **BYTES}, summary="A trace as a safetensors file.")
+    @router.get(
+        "/api/explore/{id}/trace",
+        response_class=Response,
+        responses={**WRONG, **BYTES},
+        summary="A trace as a safetensors file.",
+    )
     async def file(
         request: Request,
         id: str,
-        detail: str = Query("full", description="attention, full or everything"),
+        detail: str = Query("full", description="How much of it.", json_schema_extra={"enum": [*DETAILS]}),
         half: str | None = HALF,
     ) -> Response:
         kept, halved = house.store.get(id), flag("half", half)
@@ -102,22 +128,23 @@ def routes(house: House) -> APIRouter:
 
     @router.get(
         "/api/explore/{id}/figure/{view}.{kind}",
-        responses={**WRONG, **responses(501)},
+        response_class=Response,
+        responses={**WRONG, **responses(501), **PICTURE},
         summary="A picture of a trace, as SVG or PNG; what `glassformer.inspection.figures` draws.",
     )
     async def figure(
         request: Request,
         id: str,
-        view: str,
-        kind: str,
-        at: str | None = None,
-        head: str | None = None,
-        token: str | None = None,
-        likeliest: str | None = None,
-        width: str | None = None,
-        dark: str | None = None,
-        caption: str | None = None,
-        scale: str | None = None,
+        view: str = Path(description="What is drawn.", json_schema_extra={"enum": [*VIEWS]}),
+        kind: str = Path(description="The kind of file.", json_schema_extra={"enum": ["svg", "png"]}),
+        at: str | None = _option("at"),
+        head: str | None = _option("head", NUMBER),
+        token: str | None = _option("token"),
+        likeliest: str | None = _option("likeliest", NUMBER),
+        width: str | None = _option("width", {"enum": ["86mm", "178mm"]}),
+        dark: str | None = _option("dark", FLAG),
+        caption: str | None = _option("caption", FLAG),
+        scale: str | None = Query(None, description="Of a .png: 1 to 4.", json_schema_extra={"pattern": "^[1-4]$"}),
     ) -> Response:
         if kind not in ("svg", "png"):
             raise RefusedError(404, "A figure is .svg or .png.")
@@ -139,14 +166,23 @@ def routes(house: House) -> APIRouter:
         headers = {"cache-control": IMMUTABLE, "content-security-policy": FIGURE_POLICY}
         return Response(content, media_type=media_type, headers=headers)
 
-    @router.get("/api/weight/{name}", responses={**WRONG, **BYTES}, summary="A weight of the model, as bytes.")
+    @router.get(
+        "/api/weight/{name}",
+        response_class=Response,
+        responses={**WRONG, **BYTES, 304: {"description": "What the browser has is the same."}},
+        summary="A weight of the model, as bytes.",
+    )
     async def weight(
         request: Request,
         name: str,
         rows: str | None = ROWS,
         cols: str | None = COLUMNS,
         half: str | None = HALF,
-        to: str | None = Query(None, description="128x128: of each block, the number that is farthest from 0."),
+        to: str | None = Query(
+            None,
+            description="128x128: of each block, the number that is farthest from 0.",
+            json_schema_extra={"pattern": "^[0-9]{1,4}x[0-9]{1,4}$"},
+        ),
     ) -> Response:
         found = dict(house.service.served.translator.model.named_parameters(remove_duplicate=False)).get(name)
         if found is None:
@@ -230,7 +266,7 @@ def _saved(house: House, kept: Kept, detail: str, half: bool) -> bytes:
     if detail not in DETAILS:
         raise RefusedError(422, f"detail is one of {', '.join(DETAILS)}, and not {detail!r}.")
     with tempfile.TemporaryDirectory(prefix="glassformer-trace-") as passing:
-        path = Path(passing) / "trace.safetensors"
+        path = pathlib.Path(passing) / "trace.safetensors"
         kept.trace.save(path, detail, half)
         if (size := path.stat().st_size) > house.limits.answer_bytes:
             raise RefusedError(

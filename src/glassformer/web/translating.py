@@ -10,7 +10,7 @@ from glassformer.web.guard import responses
 from glassformer.web.house import House, body_of, in_json
 from glassformer.web.reading import FORM, JSON, asked, asked_loosely
 from glassformer.web.refusal import RefusedError
-from glassformer.web.schemas import AskLibre, AskTranslation, Libre, Translations
+from glassformer.web.schemas import AskDetect, AskLibre, AskTranslation, Libre, Translations
 
 WRONG = responses(400, 401, 403, 408, 413, 415, 421, 422, 503)
 
@@ -62,12 +62,13 @@ def routes(house: House) -> APIRouter:
     @router.post(
         "/detect",
         responses=responses(400, 401, 501),
-        openapi_extra=body_of(AskLibre, content_types=(JSON, FORM)),
+        openapi_extra=body_of(AskDetect, content_types=(JSON, FORM)),
         summary="The source's language, where the model has one; nothing is detected, so the confidence is 0.",
     )
     async def detect(request: Request) -> list[dict[str, Any]]:
-        wanted = await asked_loosely(request, AskLibre)
+        wanted = await asked_loosely(request, AskDetect)
         _check_key(request, house, wanted.api_key)
+        service.check_size([wanted.q] if isinstance(wanted.q, str) else wanted.q)
         return [_detected(house)]
 
     @router.get("/frontend/settings", summary="Limits, as LibreTranslate's clients ask for them.")
