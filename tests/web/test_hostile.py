@@ -122,6 +122,17 @@ def test_other_sites_pages_are_refused(server, origin):
     assert not any(name.startswith("access-control") for name in answer.headers)
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_other_sites_pictures_and_scripts_are_refused_too(server, site):
+    """Browsers send them without an Origin, but say where they come from; a link to our page is none of them."""
+    for path in ("/api/weight/encoder.embedding.weight", "/api/model", "/health", "/assets/page.js", "/metrics"):
+        server.get(path, **{"sec-fetch-site": site}).is_refused(403)
+    for path in ("/", "/docs"):
+        assert server.get(path, **{"sec-fetch-site": site}).status == 200
+    for own in ("same-origin", "none"):
+        assert server.get("/api/model", **{"sec-fetch-site": own}).status == 200
+
+
 def test_our_own_page_is_not(server):
     assert server.post("/api/translate", {"text": "a"}, origin=f"http://127.0.0.1:{server.port}").status == 200
 
@@ -195,6 +206,13 @@ def test_large_headers_and_nonsense_are_refused(server):
     ):
         assert server.raw(nonsense + b"\r\n\r\n").startswith(b"HTTP/1.1 4")
     assert server.get("/health").status == 200
+
+
+def test_what_is_no_http_is_one_sentence_too(server):
+    head, _, body = server.raw(b"nonsense\r\n\r\n").partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400")
+    assert b"application/json" in head
+    assert json.loads(body)["error"].endswith(".")
 
 
 def test_a_websocket_is_refused(server):

@@ -4,18 +4,19 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from glassformer import __version__
 from glassformer.errors import GlassformerError
 from glassformer.web import explore, static, translating
 from glassformer.web.description import describe
-from glassformer.web.guard import Door, Guard, responses
+from glassformer.web.guard import Asked, Door, Guard, responses
 from glassformer.web.house import House
 from glassformer.web.languages import AUTO
 from glassformer.web.manifest import parameters
@@ -23,6 +24,7 @@ from glassformer.web.overload import WORK
 from glassformer.web.refusal import ClientLeftError, RefusedError, printable
 from glassformer.web.schemas import Health, Wrong
 
+DIRECT = {("GET", "/health"), *(("POST", path) for path in WORK)}
 SILENT: Any = {"auto_configure": False, "tracing": False, "metrics": False, "logs": False}
 """FastAPI's own telemetry: nothing leaves this server but answers."""
 
@@ -39,6 +41,7 @@ def make_app(house: House, hosts: Sequence[str] = ()) -> Guard:
         title="glassformer",
         version=__version__,
         lifespan=lifespan,
+        openapi_url=None,  # made in a thread, in static.py
         docs_url=None,  # they load from elsewhere; ours is /docs in static.py
         redoc_url=None,
         redirect_slashes=False,
@@ -52,21 +55,23 @@ def make_app(house: House, hosts: Sequence[str] = ()) -> Guard:
     app.include_router(translates)
     app.include_router(explore.routes(house))
     served = house.service.served
-    app.include_router(static.routes(static.page_files(), served.name, __version__, lambda: app.openapi()))
     app.openapi = lambda: _description(app, house)  # type: ignore[method-assign]
+    app.include_router(static.routes(static.page_files(), served.name, __version__, app.openapi, house.shelf))
     door = Door(
         house.limits, house.metrics, house.keys, tuple(host.lower() for host in hosts), is_full=house.desk.is_full
     )
-    return Guard(app, door, direct(translates))
+    return Guard(app, door, direct([*app.routes, *translates.routes]))
 
 
-def direct(router: APIRouter) -> dict[tuple[str, str], ASGIApp]:
-    """The routes that translate, straight to their functions: they read their requests themselves, and what an app
-    does around them takes longer than they do."""
+def direct(routes: Sequence[BaseRoute]) -> dict[Asked, ASGIApp]:
+    """What is asked most, straight to its function, which reads its request itself: what an app does around it takes
+    longer than it does."""
     return {
-        ("POST", route.path): _alone(route)
-        for route in router.routes
-        if isinstance(route, APIRoute) and route.path in WORK
+        (method, route.path): _alone(route)
+        for route in routes
+        if isinstance(route, APIRoute)
+        for method in route.methods or ()
+        if (method, route.path) in DIRECT
     }
 
 
@@ -90,7 +95,7 @@ def _say_how_it_goes(app: FastAPI, house: House) -> None:
     @app.get(
         "/health", response_model=Health, responses=stopping, summary="Whether the server lives and takes requests."
     )
-    async def health() -> Response:
+    async def health(request: Request) -> Response:
         if house.stopping:
             found = Health(status="stopping", model=served.name, version=__version__)
             return JSONResponse(found.model_dump(), 503, {"retry-after": "1"})
@@ -101,7 +106,10 @@ def _say_how_it_goes(app: FastAPI, house: House) -> None:
         return PlainTextResponse(house.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     @app.get("/api/model", responses=responses(401), summary="The model: its shape, its weights by name, its limits.")
-    async def model() -> dict[str, Any]:
+    async def model(request: Request) -> Response:
+        return await house.shelf.do(request, lambda: JSONResponse(about()))
+
+    def about() -> dict[str, Any]:
         return {
             "name": served.name,
             "version": __version__,

@@ -65,11 +65,12 @@ def routes(house: House) -> APIRouter:
     async def explore(request: Request) -> Response:
         wanted = await asked(request, AskTrace)
         house.service.check_size([wanted.text])
-        return in_json(await house.bench.do(request, lambda: traced(house, wanted)))
+        return await house.bench.do(request, lambda: in_json(traced(house, wanted)))
 
     @router.get("/api/explore/{id}", response_model=Manifest, responses=WRONG, summary="What a trace has, again.")
-    async def again(id: str) -> Response:
-        return in_json(_manifest(house, house.store.get(id)))
+    async def again(request: Request, id: str) -> Response:
+        kept = house.store.get(id)
+        return await house.shelf.do(request, lambda: in_json(_manifest(house, kept)))
 
     @router.get(
         "/api/explore/{id}/tensor/{name}",
@@ -112,8 +113,9 @@ def routes(house: House) -> APIRouter:
         return LargeResponse(large, house.outgoing)
 
     @router.get("/api/explore/{id}/tree", responses=WRONG, summary="Every hypothesis that the search looked at.")
-    async def tree(id: str) -> JSONResponse:
-        return JSONResponse(_tree(house.store.get(id)), headers={"cache-control": IMMUTABLE})
+    async def tree(request: Request, id: str) -> Response:
+        kept = house.store.get(id)
+        return await house.shelf.do(request, lambda: JSONResponse(_tree(kept), headers={"cache-control": IMMUTABLE}))
 
     @router.post(
         "/api/explore/{id}/what-if",
@@ -124,7 +126,7 @@ def routes(house: House) -> APIRouter:
     )
     async def what_if(request: Request, id: str) -> Response:
         wanted, kept = await asked(request, AskWhatIf), house.store.get(id)
-        return in_json(await house.bench.do(request, lambda: changed(house, kept, wanted)))
+        return await house.bench.do(request, lambda: in_json(changed(house, kept, wanted)))
 
     @router.get(
         "/api/explore/{id}/figure/{view}.{kind}",

@@ -33,6 +33,11 @@ PAGE_POLICY = (
 FIGURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
 OPEN = ("/", "/docs", "/openapi.json", "/health", "/languages", "/frontend/settings")
 """Needs no key: the page itself, what can be asked, whether the server lives. `/assets/...` is open too."""
+PAGES = ("/", "/docs")
+"""What another site's page may link to."""
+OTHER_SITES = ("cross-site", "same-site")
+"""What a browser says of a page that is not ours; another port of this machine is the "same site"."""
+STRANGER = "This request comes from another site's page, and they are not let in."
 KEY_IN_BODY = ("/translate", "/detect")
 """Where LibreTranslate's clients put their key; the route looks."""
 Asked = tuple[str, str]
@@ -118,7 +123,9 @@ class Guard:
             )
         origin = _header(headers, b"origin")
         if origin is not None and not self._is_same(origin, host):
-            raise RefusedError(403, "This request comes from another site's page, and they are not let in.")
+            raise RefusedError(403, STRANGER)
+        if _header(headers, b"sec-fetch-site") in OTHER_SITES and scope["path"] not in PAGES:
+            raise RefusedError(403, STRANGER)  # a picture's or a script's address: these come without an Origin
         scope["glassformer.key"] = fits = not self.door.keys or self.door.keys.fits(_key(headers))
         path = scope["path"]
         if not (fits or path in OPEN or path in KEY_IN_BODY or path.startswith("/assets/")):

@@ -16,8 +16,9 @@ WORK = ("/api/translate", "/translate")
 SENTENCE = "Too many requests are being worked on already: ask again in a moment."
 BUSY = at_once(HTTPStatus.SERVICE_UNAVAILABLE, SENTENCE, (b"retry-after", b"1"))
 HEAD = re.compile(rb"POST (/api/translate|/translate) HTTP/1\.1\r\n((?:[A-Za-z-]+:[ -~]*\r\n)+)\r\n")
-LENGTH = re.compile(rb"(?:^|\n)content-length: ?([0-9]{1,9})\r", re.IGNORECASE)
+LENGTH = re.compile(rb"(?:^|\n)content-length:([^\r]*)", re.IGNORECASE)
 UNUSUAL = re.compile(rb"(?:^|\n)(?:transfer-encoding|connection|expect|upgrade):", re.IGNORECASE)
+DIGITS = re.compile(rb" ?([0-9]{1,9})")
 
 
 def is_whole(data: bytes) -> bytes | None:
@@ -26,7 +27,8 @@ def is_whole(data: bytes) -> bytes | None:
     if head is None or UNUSUAL.search(head[2]):
         return None
     lengths = LENGTH.findall(head[2])
-    return head[1] if len(lengths) == 1 and head.end() + int(lengths[0]) == len(data) else None
+    length = DIGITS.fullmatch(lengths[0]) if len(lengths) == 1 else None
+    return head[1] if length is not None and head.end() + int(length[1]) == len(data) else None
 
 
 @dataclass

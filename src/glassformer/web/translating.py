@@ -30,7 +30,7 @@ def routes(house: House) -> APIRouter:
         service.check_size([wanted.text] if isinstance(wanted.text, str) else wanted.text)
         service.check_width(wanted.beam, wanted.n_best)
         ticket = Ticket(service.batcher)
-        return in_json(await house.desk.do(request, lambda: service.translate(wanted, ticket), ticket.give_up))
+        return await house.desk.do(request, lambda: in_json(service.translate(wanted, ticket)), ticket.give_up)
 
     @router.post(
         "/translate",
@@ -49,11 +49,11 @@ def routes(house: House) -> APIRouter:
         service.check_width(1, 1 + wanted.alternatives)
         ticket = Ticket(service.batcher)
 
-        def work() -> list[list[str]]:
-            return service.several(texts, 1 + wanted.alternatives, wanted.source, wanted.target, ticket)
+        def work() -> Response:
+            found = service.several(texts, 1 + wanted.alternatives, wanted.source, wanted.target, ticket)
+            return JSONResponse(_as_libre(house, wanted, found))
 
-        found = await house.desk.do(request, work, ticket.give_up)
-        return JSONResponse(_as_libre(house, wanted, found))
+        return await house.desk.do(request, work, ticket.give_up)
 
     @router.get("/languages", summary="Codes of languages, as LibreTranslate lists them.")
     async def languages() -> list[dict[str, Any]]:
