@@ -33,7 +33,7 @@ def attempt(schemathesis: str, seconds: int, folder: Path, keys: Path | None = N
     """A server of its own, asked for so long; the folder is for what schemathesis writes down."""
     serve = [sys.executable, "-m", "glassformer", "serve", "street", "--port", "0", *BOUNDS]
     closed = [] if keys is None else ["--api-key-file", str(keys)]
-    headers = [] if keys is None else ["--header", f"Authorization: Bearer {KEY}"]
+    how = [] if keys is None else ["--header", f"Authorization: Bearer {KEY}", "--phases", "fuzzing", "-n", "10"]
     with subprocess.Popen([*serve, *closed], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
@@ -41,7 +41,7 @@ def attempt(schemathesis: str, seconds: int, folder: Path, keys: Path | None = N
             assert said, "the server did not start"
             asked = [
                 *(schemathesis, "--config-file", str(HERE / "schemathesis.toml"), "run"),
-                *(f"{said[0]}/openapi.json", "--max-time", str(seconds), *headers),
+                *(f"{said[0]}/openapi.json", "--max-time", str(seconds), *how),
                 "--continue-on-failure",
             ]
             subprocess.run(asked, check=True, cwd=folder)

@@ -3,6 +3,7 @@
 import pathlib
 import tempfile
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -47,9 +48,12 @@ PICTURE: dict[int | str, dict[str, Any]] = {
 }
 
 
+_meanings = cache(FigureOptions.meanings)
+
+
 def _option(name: str, schema: dict[str, Any] | None = None) -> Any:
     """An option of a figure in an address, with its meaning."""
-    return Query(None, description=FigureOptions.meanings()[name], json_schema_extra=schema)
+    return Query(None, description=_meanings()[name], json_schema_extra=schema)
 
 
 def routes(house: House) -> APIRouter:
