@@ -3,8 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 KILLS ?= 200
 MUTATIONS ?= 100000
+SCHEMA_SECONDS ?= 120
 
-.PHONY: help setup test demo parity hostile faults check fix names figures frontend frontend-check browser pictures bench lock clean
+.PHONY: help setup test demo parity hostile schema faults check fix names figures frontend frontend-check browser pictures bench lock clean
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -31,6 +32,14 @@ parity: setup   ## try the doors on models that nobody here made (fetched from t
 
 hostile: setup  ## open files with so many faults each, of every kind that comes in (hours; MUTATIONS=2000 is what tests do)
 	GLASSFORMER_MUTATIONS=$(MUTATIONS) $(BIN)/python -m pytest -n 2 --timeout 0 tests/interop -k damaged
+
+schema: setup .venv-schema/.ready  ## ask the server everything that its OpenAPI allows, and much that it does not (two minutes)
+	$(BIN)/python tests/web/try_description.py .venv-schema/bin/schemathesis $(SCHEMA_SECONDS)
+
+.venv-schema/.ready: tests/web/schemathesis.lock  # of its own: it brings a plugin into every pytest beside it
+	$(PYTHON) -m venv .venv-schema
+	.venv-schema/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/web/schemathesis.lock
+	@touch $@
 
 faults: setup   ## stop training and saving at every point there is (minutes)
 	GLASSFORMER_KILLS=$(KILLS) $(BIN)/python -m pytest -n 2 tests/faults tests/training/test_resume.py
@@ -90,4 +99,4 @@ lock:           ## choose new versions of everything but torch (see CONTRIBUTING
 	rm -rf .venv-lock
 
 clean:          ## remove .venv and every cache
-	rm -rf .venv .venv-notebook .real frontend/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-notebook .venv-schema .real frontend/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis

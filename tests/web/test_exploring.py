@@ -148,7 +148,7 @@ def test_names_fold_and_unfold():
 def test_a_given_target_is_looked_at_and_has_no_search(server):
     found = server.post("/api/explore", {"text": WORDS, "target": "das Tier"}).json()
     assert found["given"] is True
-    assert "tree" not in found
+    assert found["tree"] is None
     own = served().translator.trace(WORDS, "das Tier")
     assert found["log_probabilities"] == pytest.approx(own.log_probabilities)
     server.get(f"/api/explore/{found['id']}/tree").is_refused(404)
@@ -233,6 +233,33 @@ def test_openapi_describes_what_is_asked(server):
         assert reference in description["components"]["schemas"]
     page = server.get("/docs").text
     assert all(path in page for path in description["paths"])
+
+
+def test_openapi_says_what_every_request_may_be_answered(server):
+    """The door's refusals, when to come back, the server's own bounds, and where a trace's id leads."""
+    description = server.get("/openapi.json").json()
+    operations = [about for methods in description["paths"].values() for about in methods.values()]
+    names = [about["operationId"] for about in operations]
+    assert len(set(names)) == len(names)
+    for about in operations:
+        assert {"400", "401", "403", "413", "421", "431", "503"} <= set(about["responses"])
+        assert about["responses"]["503"]["headers"]["Retry-After"]["required"]
+        assert "500" not in about["responses"]
+    schemas, limits = description["components"]["schemas"], server.house.limits
+    assert schemas["AskTranslation"]["properties"]["n_best"]["maximum"] == limits.n_best
+    assert schemas["AskTrace"]["properties"]["beam"]["maximum"] == limits.trace_beam
+    assert schemas["AskLibre"]["properties"]["q"]["maxItems"] == limits.texts
+    links = description["paths"]["/api/explore"]["post"]["responses"]["200"]["links"]
+    assert {link["operationId"] for link in links.values()} >= {"tensor", "tree", "what_if", "figure"}
+    assert "security" not in description["paths"]["/api/translate"]["post"]
+
+
+def test_openapi_says_where_a_key_is_asked_for():
+    with running(served(), keys=["a-key-that-is-long-enough"]) as server:
+        paths = server.get("/openapi.json").json()["paths"]
+        assert {"bearer": []} in paths["/api/translate"]["post"]["security"]
+        assert {} in paths["/translate"]["post"]["security"]  # it may stand in the body
+        assert "security" not in paths["/health"]["get"]
 
 
 def test_a_page_that_was_built_is_served_by_its_names(tmp_path):

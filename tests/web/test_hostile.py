@@ -47,6 +47,8 @@ def server():
         b'{"text": "\\ud800", "q": "\\ud800"}',
         b'{"text": "a\\u0000b", "q": "a\\u0000b"}',
         b'{"text": "a", "text": "b", "q": "a", "q": "b"}',
+        b'{"text": "a", "length_penalty": 717.4, "q": ""}',
+        b'{"text": "a", "length_penalty": true, "q": ""}',
         b"[" * 100_000,
         b'{"text": ' + b"[" * 50_000 + b"]" * 50_000 + b"}",
         b'{"self": 1, "text": "a", "q": 1}',
@@ -118,6 +120,17 @@ def test_other_sites_pages_are_refused(server, origin):
     answer = server.post("/api/translate", {"text": "a"}, origin=origin)
     answer.is_refused(403)
     assert not any(name.startswith("access-control") for name in answer.headers)
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_other_sites_pictures_and_scripts_are_refused_too(server, site):
+    """Browsers send them without an Origin, but say where they come from; a link to our page is none of them."""
+    for path in ("/api/weight/encoder.embedding.weight", "/api/model", "/health", "/assets/page.js", "/metrics"):
+        server.get(path, **{"sec-fetch-site": site}).is_refused(403)
+    for path in ("/", "/docs"):
+        assert server.get(path, **{"sec-fetch-site": site}).status == 200
+    for own in ("same-origin", "none"):
+        assert server.get("/api/model", **{"sec-fetch-site": own}).status == 200
 
 
 def test_our_own_page_is_not(server):
@@ -193,6 +206,13 @@ def test_large_headers_and_nonsense_are_refused(server):
     ):
         assert server.raw(nonsense + b"\r\n\r\n").startswith(b"HTTP/1.1 4")
     assert server.get("/health").status == 200
+
+
+def test_what_is_no_http_is_one_sentence_too(server):
+    head, _, body = server.raw(b"nonsense\r\n\r\n").partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400")
+    assert b"application/json" in head
+    assert json.loads(body)["error"].endswith(".")
 
 
 def test_a_websocket_is_refused(server):

@@ -1,5 +1,6 @@
 """`glassformer serve`: a model behind HTTP, for many clients at once."""
 
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from glassformer.web.limits import Limits
 
 DOOR = "Who may come in"  # a panel of the help
+TURN = 0.001
+"""Seconds that a thread may keep Python to itself when others want it: a fifth of the usual, so that requests are
+answered, or refused, beside the work."""
 MISSING = "Serving needs two packages: pip install 'glassformer[serve]'."
 
 
@@ -137,6 +141,7 @@ def serving(
             source_language=source_language,
             target_language=target_language,
         )
+        sys.setswitchinterval(TURN)
         house = House(served, bounds, keys, named)
         run(GlassServer(house, allow_host, lambda: tell(served.name, address_of(bound))), bound)
     finally:
@@ -186,7 +191,6 @@ def _check_reach(bound: "socket.socket", allowed: bool) -> None:
 def _leave() -> None:
     """A trace that nobody waits for any more may still be under way in a thread, which Python would wait for."""
     import os
-    import sys
 
     sys.stdout.flush()
     sys.stderr.flush()

@@ -23,7 +23,7 @@ class Search(Settings):
     """No run of so many tokens may occur twice in a target; 0 allows it."""
     suppress: Annotated[tuple[Token, ...], Field(strict=False)] = ()  # from a file it comes as a list
     """Tokens that may never be written, unless they are forced."""
-    length_penalty: Annotated[float, Field(ge=0)] = 1.0
+    length_penalty: Annotated[float, Field(ge=0, le=10)] = 1.0  # length ** 100 is no number any more
     """Hypotheses compete by log-probability / length ** length_penalty; 0 favours short ones."""
     n_best: Width = 1
     """Hypotheses wanted of each sentence."""

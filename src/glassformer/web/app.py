@@ -6,22 +6,25 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse, PlainTextResponse
-from pydantic.json_schema import models_json_schema
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from glassformer import __version__
 from glassformer.errors import GlassformerError
 from glassformer.inspection.manifest import folded, weights_of
 from glassformer.web import explore, static, translating
-from glassformer.web.guard import Door, Guard, responses
+from glassformer.web.description import describe
+from glassformer.web.guard import Asked, Door, Guard, responses
 from glassformer.web.house import House
 from glassformer.web.languages import AUTO
+from glassformer.web.overload import WORK
 from glassformer.web.refusal import ClientLeftError, RefusedError, printable
-from glassformer.web.schemas import AskLibre, AskTrace, AskTranslation, AskWhatIf, Health
+from glassformer.web.schemas import Health, Wrong
 
-ASKED = (AskTranslation, AskTrace, AskWhatIf, AskLibre)
+DIRECT = {("GET", "/health"), *(("POST", path) for path in WORK)}
 SILENT: Any = {"auto_configure": False, "tracing": False, "metrics": False, "logs": False}
 """FastAPI's own telemetry: nothing leaves this server but answers."""
 
@@ -38,36 +41,75 @@ def make_app(house: House, hosts: Sequence[str] = ()) -> Guard:
         title="glassformer",
         version=__version__,
         lifespan=lifespan,
+        openapi_url=None,  # made in a thread, in static.py
         docs_url=None,  # they load from elsewhere; ours is /docs in static.py
         redoc_url=None,
         redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
         telemetry=SILENT,
     )
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)
     _say_how_it_goes(app, house)
-    app.include_router(translating.routes(house))
+    translates = translating.routes(house)
+    app.include_router(translates)
     app.include_router(explore.routes(house))
     served = house.service.served
-    app.include_router(static.routes(static.page_files(), served.name, __version__, lambda: app.openapi()))
-    app.openapi = lambda: _description(app)  # type: ignore[method-assign]
-    return Guard(app, Door(house.limits, house.metrics, house.keys, tuple(host.lower() for host in hosts)))
+    app.openapi = lambda: _description(app, house)  # type: ignore[method-assign]
+    app.include_router(static.routes(static.page_files(), served.name, __version__, app.openapi, house.shelf))
+    door = Door(
+        house.limits, house.metrics, house.keys, tuple(host.lower() for host in hosts), is_full=house.desk.is_full
+    )
+    return Guard(app, door, direct([*app.routes, *translates.routes]))
+
+
+def direct(routes: Sequence[BaseRoute]) -> dict[Asked, ASGIApp]:
+    """What is asked most, straight to its function, which reads its request itself: what an app does around it takes
+    longer than it does."""
+    return {
+        (method, route.path): _alone(route)
+        for route in routes
+        if isinstance(route, APIRoute)
+        for method in route.methods or ()
+        if (method, route.path) in DIRECT
+    }
+
+
+def _alone(route: APIRoute) -> ASGIApp:
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["route"], request = route, Request(scope, receive)
+        try:
+            response = await route.endpoint(request)
+        except GlassformerError as error:
+            response = await _refused(request, error)
+        await response(scope, receive, send)
+
+    return answer
 
 
 def _say_how_it_goes(app: FastAPI, house: House) -> None:
     served = house.service.served
 
-    @app.get("/health", response_model=Health, summary="Whether the server lives and takes requests.")
-    async def health() -> Response:
-        found = Health(status="stopping" if house.stopping else "ok", model=served.name, version=__version__)
-        return JSONResponse(found.model_dump(), status_code=503 if house.stopping else 200)
+    stopping: dict[int | str, dict[str, Any]] = {503: {"model": Health | Wrong, "description": "Stopping, or busy."}}
+
+    @app.get(
+        "/health", response_model=Health, responses=stopping, summary="Whether the server lives and takes requests."
+    )
+    async def health(request: Request) -> Response:
+        if house.stopping:
+            found = Health(status="stopping", model=served.name, version=__version__)
+            return JSONResponse(found.model_dump(), 503, {"retry-after": "1"})
+        return JSONResponse(Health(status="ok", model=served.name, version=__version__).model_dump())
 
     @app.get("/metrics", response_class=PlainTextResponse, summary="Numbers, as Prometheus reads them.")
     async def metrics() -> PlainTextResponse:
         return PlainTextResponse(house.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     @app.get("/api/model", responses=responses(401), summary="The model: its shape, its weights by name, its limits.")
-    async def model() -> dict[str, Any]:
+    async def model(request: Request) -> Response:
+        return await house.shelf.do(request, lambda: JSONResponse(about()))
+
+    def about() -> dict[str, Any]:
         return {
             "name": served.name,
             "version": __version__,
@@ -80,15 +122,9 @@ def _say_how_it_goes(app: FastAPI, house: House) -> None:
         }
 
 
-def _description(app: FastAPI) -> dict[str, Any]:
-    """OpenAPI, with what the routes read from their bodies by themselves."""
+def _description(app: FastAPI, house: House) -> dict[str, Any]:
     if app.openapi_schema is None:
-        found = get_openapi(title=app.title, version=app.version, routes=app.routes)
-        _, asked = models_json_schema(
-            [(kind, "validation") for kind in ASKED], ref_template="#/components/schemas/{model}"
-        )
-        found["components"]["schemas"] |= asked["$defs"]
-        app.openapi_schema = found
+        app.openapi_schema = describe(app, house.limits, bool(house.keys))
     return app.openapi_schema
 
 

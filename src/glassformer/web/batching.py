@@ -18,7 +18,7 @@ from glassformer.decoding.search import suppressed, task_for
 from glassformer.decoding.stepwise import FindsItself, Stepwise
 from glassformer.engine import Engine, Searching
 from glassformer.errors import GlassformerError
-from glassformer.machine import cores
+from glassformer.machine import cores, step_back
 from glassformer.web.line import Line
 from glassformer.web.metrics import Metrics
 from glassformer.web.refusal import RefusedError, busy
@@ -173,6 +173,7 @@ class Batcher:
     @torch.no_grad()
     def _lane(self) -> None:
         """One thread's work: groups of searches take turns, so that a short one does not wait for a long one's end."""
+        step_back()  # who answers requests, or refuses them, does not wait for a core
         groups: dict[Kind, Group] = {}
         while self._take_in(groups):
             for kind, group in list(groups.items()):

@@ -4,20 +4,27 @@ uvicorn closes idle connections, but waits for ever for the rest of a header and
 """
 
 import asyncio
-import json
+from http import HTTPStatus
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from glassformer.web.answer import CLOSE, at_once
 from glassformer.web.limits import Limits
 from glassformer.web.metrics import Metrics
+from glassformer.web.overload import BUSY, WORK, Places, is_whole
 
 LINGERING = 128
 """Refused connections that are open for a moment more, so that their clients can read why."""
-_BODY = json.dumps({"error": "Too many connections are open: ask again in a moment."}).encode()
-FULL = (
-    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-type: application/json\r\n"
-    b"content-length: %d\r\n\r\n%s" % (len(_BODY), _BODY)
+
+
+FULL = at_once(
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    "Too many connections are open: ask again in a moment.",
+    (b"retry-after", b"1"),
+    CLOSE,
 )
+NONSENSE = at_once(HTTPStatus.BAD_REQUEST, "What came is no HTTP request, or its headers are too long.", CLOSE)
 
 
 class Watched(H11Protocol):
@@ -25,6 +32,9 @@ class Watched(H11Protocol):
 
     limits: Limits
     metrics: Metrics
+    places: Places
+    counted = False
+    """Whether a request of this connection is among those that were read and not yet answered."""
     headers_since: float | None = None
     """Since when the headers of the next request are waited for; None while one is under way, or none has begun."""
     paused_since: float | None = None
@@ -67,13 +77,47 @@ class Watched(H11Protocol):
         if self.refused or self.transport.is_closing():
             return
         self.ending_since = None
+        if self.places.is_full() and self._is_between_requests() and (route := is_whole(data)) is not None:
+            self._refuse_request(route.decode())
+            return
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
             self.headers_since = None
+            if not (self.counted or self.cycle.more_body) and self.scope["path"] in WORK:
+                self._count(True)
         elif self.headers_since is None:
             self.headers_since = self.loop.time()
 
+    def _count(self, counted: bool) -> None:
+        if counted != self.counted:
+            self.counted = counted
+            self.places.read += 1 if counted else -1
+
+    def _is_between_requests(self) -> bool:
+        """Whether what comes now is the beginning of a request, and the last answer was taken."""
+        is_idle = self.conn.our_state is h11.IDLE and self.conn.their_state is h11.IDLE
+        return is_idle and self.paused_since is None and not self.conn.trailing_data[0]
+
+    def _refuse_request(self, route: str) -> None:
+        self._unset_keepalive_if_required()
+        self.headers_since = None
+        self.transport.write(BUSY)
+        self.metrics.refused.add(status="503")
+        self.metrics.requests.add(route=route, status="503")
+        self.on_response_complete()  # the connection stays open for a while
+
+    def send_400_response(self, msg: str) -> None:
+        """uvicorn's is plain text; every answer of ours that is none is one sentence in JSON."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self.transport.write(NONSENSE)
+        self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._count(False)
+        super().connection_lost(exc)
+
     def on_response_complete(self) -> None:
+        self._count(False)
         self.ending_since = self.loop.time()
         super().on_response_complete()
 
@@ -103,9 +147,9 @@ class Watched(H11Protocol):
                 return
 
 
-def watched(limits: Limits, metrics: Metrics) -> type[Watched]:
+def watched(limits: Limits, metrics: Metrics, places: Places) -> type[Watched]:
     """The class of connections for a server with these limits."""
-    return type("WatchedConnection", (Watched,), {"limits": limits, "metrics": metrics})
+    return type("WatchedConnection", (Watched,), {"limits": limits, "metrics": metrics, "places": places})
 
 
 def _passed(since: float | None, now: float, seconds: float) -> bool:

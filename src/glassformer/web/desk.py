@@ -22,54 +22,71 @@ def nothing(why: BaseException) -> None:
 class Desk:
     """Where requests are taken in."""
 
-    def __init__(self, name: str, hands: int, most: int, seconds: float, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        name: str,
+        hands: int,
+        most: int,
+        seconds: float,
+        metrics: Metrics,
+        begin: Callable[[], None] | None = None,
+    ) -> None:
+        """`begin`: what each thread does first."""
         self.name, self.most, self.seconds, self.metrics = name, most, seconds, metrics
         self.count = 0
         """Requests that have a place: waiting, under way, or given up but not yet at an end."""
-        self.stopping = asyncio.Event()
-        self._pool = ThreadPoolExecutor(hands, thread_name_prefix=name)
+        self.stopping = False
+        self._ends: set[asyncio.Future[str]] = set()
+        self._pool = ThreadPoolExecutor(hands, name, begin)
+
+    def is_full(self) -> bool:
+        return self.count >= self.most
 
     async def do(
         self, request: Request, work: Callable[[], Result], give_up: Callable[[BaseException], None] = nothing
     ) -> Result:
         """What the work returns, if there is a place for it, if it ends in time, and if the client stays."""
-        if self.stopping.is_set():
+        if self.stopping:
             raise busy(STOPPING)
-        if self.count >= self.most:
+        if self.is_full():
             raise busy(f"{self.count} requests are being worked on already: ask again in a moment.")
         self.count += 1
-        future = self._pool.submit(work)
         loop = asyncio.get_running_loop()
-        future.add_done_callback(lambda done: _tell(loop, self._freed, done))
-        answer = asyncio.wrap_future(future)
+        end: asyncio.Future[str] = loop.create_future()  # what came first; one future, because every task costs
+        future = self._pool.submit(work)
+        future.add_done_callback(lambda done: _tell(loop, self._freed, done, end))
+        late = loop.call_later(self.seconds, _settle, end, "late")
         left = asyncio.create_task(_left(request))
-        stopping = asyncio.create_task(self.stopping.wait())
+        left.add_done_callback(lambda _: _settle(end, "left"))
+        self._ends.add(end)
         try:
-            waited: set[asyncio.Future[Any]] = {answer, left, stopping}
-            await asyncio.wait(waited, timeout=self.seconds, return_when=asyncio.FIRST_COMPLETED)
-            if answer.done():
-                return answer.result()
-            why = "left" if left.done() else "stopped" if stopping.done() else "late"
-            self.metrics.given_up.add(why=why)
-            error = _ERRORS[why](self.seconds)
-            give_up(error)
-            raise error
+            why = await end
         except asyncio.CancelledError:
             give_up(ClientLeftError())
             raise
         finally:
-            for waiting in (answer, left, stopping):
-                waiting.cancel()
+            self._ends.discard(end)
+            late.cancel()
+            left.cancel()
+        if why == "done":
+            return future.result()
+        self.metrics.given_up.add(why=why)
+        error = _ERRORS[why](self.seconds)
+        give_up(error)
+        raise error
 
     def stop(self) -> None:
         """Nobody is taken in any more; who is under way is refused."""
-        self.stopping.set()
+        self.stopping = True
+        for end in self._ends:
+            _settle(end, "stopped")
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _freed(self, done: "Future[Any]") -> None:
+    def _freed(self, done: "Future[Any]", end: "asyncio.Future[str]") -> None:
         self.count -= 1
+        _settle(end, "done")
         if not done.cancelled():
             done.exception()  # looked at, whether or not somebody still waits for it
 
@@ -81,9 +98,14 @@ _ERRORS: dict[str, Callable[[float], Exception]] = {
 }
 
 
-def _tell(loop: asyncio.AbstractEventLoop, hear: "Callable[[Future[Any]], None]", done: "Future[Any]") -> None:
+def _settle(end: "asyncio.Future[str]", why: str) -> None:
+    if not end.done():
+        end.set_result(why)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, hear: Callable[..., None], *what: Any) -> None:
     if not loop.is_closed():
-        loop.call_soon_threadsafe(hear, done)
+        loop.call_soon_threadsafe(hear, *what)
 
 
 async def _left(request: Request) -> None:

@@ -1,14 +1,16 @@
 """Routes that look inside: traces, their tensors, the model's weights, what-ifs and figures."""
 
+import pathlib
 import tempfile
-from pathlib import Path
+from functools import cache
 from typing import Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from glassformer.errors import GlassformerError
 from glassformer.inspection import explorer
+from glassformer.inspection.figures import VIEWS, FigureOptions
 from glassformer.inspection.manifest import Manifest, manifest, weights_of
 from glassformer.inspection.trace_file import DETAILS
 from glassformer.web.guard import FIGURE_POLICY, responses
@@ -22,15 +24,35 @@ from glassformer.web.tensors import Cut, cut, sent, summary
 from glassformer.web.what_if import GivenUp, changed, check_length, ranked, texts_of
 
 WRONG = responses(401, 404, 413, 422, 503)
-ROWS = Query(None, description="Of the axis before the last: 3, 0:8, 8:")
-COLUMNS = Query(None, description="Of the last axis: 3, 0:8, 8:")
-HALF = Query(None, description="1: float16 instead of float32, where the numbers fit.")
+SPAN = {"pattern": "^([0-9]{1,9}|[0-9]{0,9}:[0-9]{0,9})$"}
+NUMBER = {"pattern": "^[0-9]{1,9}$"}
+FLAG = {"enum": ["0", "1", "false", "true", ""]}
+ROWS = Query(None, description="Of the axis before the last: 3, 0:8, 8:", json_schema_extra=SPAN)
+COLUMNS = Query(None, description="Of the last axis: 3, 0:8, 8:", json_schema_extra=SPAN)
+HALF = Query(None, description="1: float16 instead of float32, where the numbers fit.", json_schema_extra=FLAG)
 BYTES: dict[int | str, dict[str, Any]] = {
     200: {
-        "content": {"application/octet-stream": {}},
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
         "description": "Little-endian numbers; x-shape, x-dtype, x-axes.",
     }
 }
+PICTURE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {
+            "image/svg+xml": {"schema": {"type": "string"}},
+            "image/png": {"schema": {"type": "string", "format": "binary"}},
+        },
+        "description": "The picture.",
+    }
+}
+
+
+_meanings = cache(FigureOptions.meanings)
+
+
+def _option(name: str, schema: dict[str, Any] | None = None) -> Any:
+    """An option of a figure in an address, with its meaning."""
+    return Query(None, description=_meanings()[name], json_schema_extra=schema)
 
 
 def routes(house: House) -> APIRouter:
@@ -46,14 +68,18 @@ def routes(house: House) -> APIRouter:
     async def explore(request: Request) -> Response:
         wanted = await asked(request, AskTrace)
         house.service.check_size([wanted.text])
-        return in_json(await house.bench.do(request, lambda: traced(house, wanted)))
+        return await house.bench.do(request, lambda: in_json(traced(house, wanted)))
 
     @router.get("/api/explore/{id}", response_model=Manifest, responses=WRONG, summary="What a trace has, again.")
-    async def again(id: str) -> Response:
-        return in_json(_manifest(house, house.store.get(id)))
+    async def again(request: Request, id: str) -> Response:
+        kept = house.store.get(id)
+        return await house.shelf.do(request, lambda: in_json(_manifest(house, kept)))
 
     @router.get(
-        "/api/explore/{id}/tensor/{name}", responses={**WRONG, **BYTES}, summary="A tensor of a trace, as bytes."
+        "/api/explore/{id}/tensor/{name}",
+        response_class=Response,
+        responses={**WRONG, **BYTES},
+        summary="A tensor of a trace, as bytes.",
     )
     async def tensor(
         request: Request,
@@ -71,11 +97,16 @@ def routes(house: House) -> APIRouter:
         axes = " ".join(trace.axes(name))
         return LargeResponse(Large.of(found, x_axes=axes, cache_control=IMMUTABLE), house.outgoing)
 
-    @router.get("/api/explore/{id}/trace", responses={**WRONG, **BYTES}, summary="A trace as a safetensors file.")
+    @router.get(
+        "/api/explore/{id}/trace",
+        response_class=Response,
+        responses={**WRONG, **BYTES},
+        summary="A trace as a safetensors file.",
+    )
     async def file(
         request: Request,
         id: str,
-        detail: str = Query("full", description="attention, full or everything"),
+        detail: str = Query("full", description="How much of it.", json_schema_extra={"enum": [*DETAILS]}),
         half: str | None = HALF,
     ) -> Response:
         kept, halved = house.store.get(id), flag("half", half)
@@ -98,8 +129,9 @@ def routes(house: House) -> APIRouter:
         return LargeResponse(large, house.outgoing)
 
     @router.get("/api/explore/{id}/tree", responses=WRONG, summary="Every hypothesis that the search looked at.")
-    async def tree(id: str) -> JSONResponse:
-        return JSONResponse(_tree(house.store.get(id)), headers={"cache-control": IMMUTABLE})
+    async def tree(request: Request, id: str) -> Response:
+        kept = house.store.get(id)
+        return await house.shelf.do(request, lambda: JSONResponse(_tree(kept), headers={"cache-control": IMMUTABLE}))
 
     @router.post(
         "/api/explore/{id}/what-if",
@@ -111,7 +143,7 @@ def routes(house: House) -> APIRouter:
     async def what_if(request: Request, id: str) -> Response:
         wanted, kept = await asked(request, AskWhatIf), house.store.get(id)
         house.service.check_size(texts_of(wanted))
-        return in_json(await house.bench.do(request, lambda: changed(house, kept, wanted)))
+        return await house.bench.do(request, lambda: in_json(changed(house, kept, wanted)))
 
     @router.get(
         "/api/explore/{id}/heads",
@@ -127,22 +159,23 @@ def routes(house: House) -> APIRouter:
 
     @router.get(
         "/api/explore/{id}/figure/{view}.{kind}",
-        responses={**WRONG, **responses(501)},
+        response_class=Response,
+        responses={**WRONG, **responses(501), **PICTURE},
         summary="A picture of a trace, as SVG or PNG; what `glassformer.inspection.figures` draws.",
     )
     async def figure(
         request: Request,
         id: str,
-        view: str,
-        kind: str,
-        at: str | None = None,
-        head: str | None = None,
-        token: str | None = None,
-        likeliest: str | None = None,
-        width: str | None = None,
-        dark: str | None = None,
-        caption: str | None = None,
-        scale: str | None = None,
+        view: str = Path(description="What is drawn.", json_schema_extra={"enum": [*VIEWS]}),
+        kind: str = Path(description="The kind of file.", json_schema_extra={"enum": ["svg", "png"]}),
+        at: str | None = _option("at"),
+        head: str | None = _option("head", NUMBER),
+        token: str | None = _option("token"),
+        likeliest: str | None = _option("likeliest", NUMBER),
+        width: str | None = _option("width", {"enum": ["86mm", "178mm"]}),
+        dark: str | None = _option("dark", FLAG),
+        caption: str | None = _option("caption", FLAG),
+        scale: str | None = Query(None, description="Of a .png: 1 to 4.", json_schema_extra={"pattern": "^[1-4]$"}),
     ) -> Response:
         if kind not in ("svg", "png"):
             raise RefusedError(404, "A figure is .svg or .png.")
@@ -164,14 +197,23 @@ def routes(house: House) -> APIRouter:
         headers = {"cache-control": IMMUTABLE, "content-security-policy": FIGURE_POLICY}
         return Response(content, media_type=media_type, headers=headers)
 
-    @router.get("/api/weight/{name}", responses={**WRONG, **BYTES}, summary="A weight of the model, as bytes.")
+    @router.get(
+        "/api/weight/{name}",
+        response_class=Response,
+        responses={**WRONG, **BYTES, 304: {"description": "What the browser has is the same."}},
+        summary="A weight of the model, as bytes.",
+    )
     async def weight(
         request: Request,
         name: str,
         rows: str | None = ROWS,
         cols: str | None = COLUMNS,
         half: str | None = HALF,
-        to: str | None = Query(None, description="128x128: of each block, the number that is farthest from 0."),
+        to: str | None = Query(
+            None,
+            description="128x128: of each block, the number that is farthest from 0.",
+            json_schema_extra={"pattern": "^[0-9]{1,4}x[0-9]{1,4}$"},
+        ),
     ) -> Response:
         found = dict(house.service.served.translator.model.named_parameters(remove_duplicate=False)).get(name)
         if found is None:
@@ -216,7 +258,7 @@ def _saved(house: House, kept: Kept, detail: str, half: bool) -> bytes:
     if detail not in DETAILS:
         raise RefusedError(422, f"detail is one of {', '.join(DETAILS)}, and not {detail!r}.")
     with tempfile.TemporaryDirectory(prefix="glassformer-trace-") as passing:
-        path = Path(passing) / "trace.safetensors"
+        path = pathlib.Path(passing) / "trace.safetensors"
         kept.trace.save(path, detail, half)
         if (size := path.stat().st_size) > house.limits.answer_bytes:
             raise RefusedError(

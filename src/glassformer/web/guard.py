@@ -8,41 +8,40 @@ import json
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from glassformer.web.answer import IN_BYTES
 from glassformer.web.keys import Keys
 from glassformer.web.limits import Limits
 from glassformer.web.metrics import Metrics
+from glassformer.web.overload import SENTENCE, WORK
 from glassformer.web.refusal import ClientLeftError, RefusedError, busy, printable
 
 logger = logging.getLogger("glassformer.web")
 
-API_POLICY = "default-src 'none'; frame-ancestors 'none'"
 PAGE_POLICY = (
     "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; object-src 'none'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 FIGURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
-HEADERS = {
-    "content-security-policy": API_POLICY,
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-store",
-}
-"""Of every answer, unless its route says otherwise."""
 OPEN = ("/", "/docs", "/openapi.json", "/health", "/languages", "/frontend/settings")
 """Needs no key: the page itself, what can be asked, whether the server lives. `/assets/...` is open too."""
+PAGES = ("/", "/docs")
+"""What another site's page may link to."""
+OTHER_SITES = ("cross-site", "same-site")
+"""What a browser says of a page that is not ours; another port of this machine is the "same site"."""
+STRANGER = "This request comes from another site's page, and they are not let in."
 KEY_IN_BODY = ("/translate", "/detect")
 """Where LibreTranslate's clients put their key; the route looks."""
+Asked = tuple[str, str]
+"""Method and path."""
 QUIET = 10
 """Seconds after an error of ours was written to the log, in which others are only counted."""
 DISCARDED = 8
@@ -58,13 +57,17 @@ class Door:
     keys: Keys
     hosts: Sequence[str] = field(default_factory=tuple)
     """Names that this server is known by, beside localhost and addresses in digits."""
+    is_full: Callable[[], bool] = lambda: False
+    """Whether a request to translate would be refused now."""
 
 
 class Guard:
     """ASGI around the app."""
 
-    def __init__(self, app: ASGIApp, door: Door) -> None:
+    def __init__(self, app: ASGIApp, door: Door, direct: Mapping[Asked, ASGIApp] | None = None) -> None:
         self.app, self.door = app, door
+        self.direct = direct or {}
+        """What is asked most, by method and path: it need not go through all that an app may do with a request."""
         self.under_way = 0
         """Requests that are not yet answered."""
         self.reading = 0
@@ -85,7 +88,8 @@ class Guard:
         try:
             self._check(scope)
             body = await self._body(scope, receive)
-            await self.app(scope, _again(body, receive), answer)
+            app = self.direct.get((scope["method"], scope["path"]), self.app)
+            await app(scope, _again(body, receive), answer)
         except RefusedError as refusal:
             self.door.metrics.refused.add(status=str(refusal.status))
             await answer.refuse(refusal, receive, DISCARDED * self.door.limits.body_bytes)
@@ -119,16 +123,20 @@ class Guard:
             )
         origin = _header(headers, b"origin")
         if origin is not None and not self._is_same(origin, host):
-            raise RefusedError(403, "This request comes from another site's page, and they are not let in.")
+            raise RefusedError(403, STRANGER)
+        if _header(headers, b"sec-fetch-site") in OTHER_SITES and scope["path"] not in PAGES:
+            raise RefusedError(403, STRANGER)  # a picture's or a script's address: these come without an Origin
         scope["glassformer.key"] = fits = not self.door.keys or self.door.keys.fits(_key(headers))
         path = scope["path"]
         if not (fits or path in OPEN or path in KEY_IN_BODY or path.startswith("/assets/")):
             raise RefusedError(401, "This server asks for a key: send the header Authorization: Bearer KEY.")
+        if path in WORK and self.door.is_full():
+            raise busy(SENTENCE)  # before its body is read
 
     def _is_ours(self, host: str) -> bool:
         """A browser that is led here by another site's name says that name; an address in digits is nobody's name."""
         name = _name(host)
-        return name is not None and (name == "localhost" or name in self.door.hosts or _is_address(name))
+        return name is not None and (name in ("localhost", *self.door.hosts) or _is_address(name))
 
     def _is_same(self, origin: str, host: str) -> bool:
         try:
@@ -185,7 +193,7 @@ class Answer:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             present = {name for name, _ in message["headers"]}
-            more = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in present]
+            more = [header for header in IN_BYTES if header[0] not in present]
             message = {**message, "headers": [*message["headers"], *more]}
         await self._send(message)
 
@@ -248,6 +256,7 @@ def _key(headers: Sequence[tuple[bytes, bytes]]) -> str | None:
     return key.strip() if kind.lower() == "bearer" else _header(headers, b"x-api-key")
 
 
+@lru_cache(256)  # the same few, again and again; bounded, because anybody may send others
 def _name(host: str) -> str | None:
     """The name in a Host header, without its port."""
     try:
@@ -258,6 +267,7 @@ def _name(host: str) -> str | None:
     return None if parts.username is not None or parts.path or parts.query or parts.fragment else parts.hostname
 
 
+@lru_cache(256)
 def _is_address(name: str) -> bool:
     try:
         ip_address(name)

@@ -8,6 +8,7 @@ from fastapi import Response
 from pydantic import BaseModel
 from starlette.types import Receive, Scope, Send
 
+from glassformer.machine import step_back
 from glassformer.web.desk import Desk
 from glassformer.web.keys import Keys
 from glassformer.web.limits import Limits
@@ -34,7 +35,7 @@ class House:
         self.service = Service(served, limits, self.metrics, named)
         self.desk = Desk("translating", limits.requests, limits.requests, limits.seconds, self.metrics)
         both = limits.tracing + limits.tracing_waiting
-        self.bench = Desk("tracing", limits.tracing, both, limits.seconds, self.metrics)
+        self.bench = Desk("tracing", limits.tracing, both, limits.seconds, self.metrics, begin=step_back)
         self.shelf = Desk("reading", READERS, limits.requests, limits.seconds, self.metrics)
         """For what takes milliseconds: it does not wait behind a trace."""
         self.store = Store(limits.traces, limits.trace_bytes)
@@ -54,7 +55,7 @@ class House:
 
     @property
     def stopping(self) -> bool:
-        return self.desk.stopping.is_set()
+        return self.desk.stopping
 
     def refuse_all(self) -> None:
         """The time to stop has come: whoever still waits is refused."""
@@ -121,8 +122,8 @@ class LargeResponse(Response):
 
 
 def in_json(found: BaseModel) -> Response:
-    """A model as JSON; what is not there is left out, and what is not finite is null."""
-    return Response(found.model_dump_json(exclude_none=True), media_type="application/json")
+    """A model as JSON; what is as it is unless said is left out, and what is not finite is null."""
+    return Response(found.model_dump_json(exclude_defaults=True), media_type="application/json")
 
 
 def body_of(*kinds: type[BaseModel], content_types: tuple[str, ...] = ("application/json",)) -> dict[str, Any]:

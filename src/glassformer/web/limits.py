@@ -7,7 +7,7 @@ from pydantic import Field
 from glassformer.settings import Settings
 
 Count = Annotated[int, Field(ge=1)]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=False)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Limits(Settings):
@@ -15,11 +15,11 @@ class Limits(Settings):
 
     connections: Count = 4096
     """Connections open at once; for one more, one that has asked for nothing yet is cut, or else it is answered 503."""
-    header_seconds: Seconds = 10
+    header_seconds: Seconds = 8
     """Until a request's headers are there, from the connection or from its first byte; then it is cut."""
     header_bytes: Annotated[int, Field(ge=1024)] = 16 * 1024
     """Of a request's headers; more is answered 431, or 400."""
-    body_seconds: Seconds = 10
+    body_seconds: Seconds = 8
     """Until a request's body is there, from its headers on; then 408."""
     body_bytes: Count = 512 * 1024
     """Of a request's body; more is answered 413 before it is read."""

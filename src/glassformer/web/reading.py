@@ -1,6 +1,8 @@
 """From a request's bytes to what is asked, or to one sentence about what is wrong with it."""
 
+import asyncio
 import json
+from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -16,11 +18,28 @@ FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
 FIELDS = 100
 """Of a form; ours have a handful."""
+LARGE = 16 * 1024
+"""Bytes of a body that is read in a thread: whoever sends half a megabyte of brackets holds up nobody else."""
 
 
 async def asked(request: Request, kind: type[Asked]) -> Asked:
     """What a JSON body asks; an unknown option is an error that names its place."""
-    table = from_json(await request.body(), _content_type(request))
+    return await _read(_strictly, await request.body(), _content_type(request), kind)
+
+
+async def asked_loosely(request: Request, kind: type[Asked]) -> Asked:
+    """What a JSON body or a form asks, as other servers read it: numbers may be text, strangers are passed over."""
+    return await _read(_loosely, await request.body(), _content_type(request), kind)
+
+
+async def _read(how: Callable[[bytes, str, type[Asked]], Asked], body: bytes, content_type: str, kind: Any) -> Asked:
+    if len(body) <= LARGE:
+        return how(body, content_type, kind)
+    return await asyncio.to_thread(how, body, content_type, kind)
+
+
+def _strictly(body: bytes, content_type: str, kind: type[Asked]) -> Asked:
+    table = from_json(body, content_type)
     try:
         return kind(**table)
     except SettingsError as error:
@@ -31,9 +50,7 @@ async def asked(request: Request, kind: type[Asked]) -> Asked:
         raise RefusedError(422, "There is a name among the options that none of them has.") from None
 
 
-async def asked_loosely(request: Request, kind: type[Asked]) -> Asked:
-    """What a JSON body or a form asks, as other servers read it: numbers may be text, strangers are passed over."""
-    body, content_type = await request.body(), _content_type(request)
+def _loosely(body: bytes, content_type: str, kind: type[Asked]) -> Asked:
     table = from_form(body) if content_type == FORM else from_json(body, content_type)
     if kind.model_fields.keys() & {"q"} and not table.get("q"):
         raise RefusedError(400, "Invalid request: missing q parameter: the text to translate.")

@@ -19,7 +19,7 @@ def real(text: str) -> str:
 Text = Annotated[str, AfterValidator(real)]
 Place = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Width = Annotated[int, Field(ge=1, le=1000)]
-Amount = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False, strict=False)]
+Amount = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)]
 
 
 class AskTranslation(Settings):
@@ -117,6 +117,17 @@ class AskLibre(BaseModel):
     """Only "text"."""
     alternatives: Annotated[int, Field(ge=0, le=1000)] = 0
     """Other translations wanted."""
+    api_key: Text | None = None
+    """Where the server asks for one."""
+
+
+class AskDetect(BaseModel):
+    """`POST /detect`, as LibreTranslate's clients ask it."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+    q: Text | list[Text]
+    """A text, or several."""
     api_key: Text | None = None
     """Where the server asks for one."""
 

@@ -17,6 +17,7 @@ from glassformer.web.app import make_app
 from glassformer.web.connection import Watched, watched
 from glassformer.web.house import House
 from glassformer.web.limits import Limits
+from glassformer.web.overload import Places
 
 SPARE = 256
 """Files beside connections: the model's, the log, those that are refused at this moment."""
@@ -85,7 +86,7 @@ class GlassServer(Server):
         super().__init__(
             uvicorn.Config(
                 self.guard,
-                http=watched(limits, house.metrics),
+                http=watched(limits, house.metrics, Places(house.desk.most, lambda: house.desk.count)),
                 ws="none",
                 lifespan="on",
                 loop="asyncio",

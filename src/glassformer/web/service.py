@@ -23,6 +23,8 @@ from glassformer.web.metrics import Metrics
 from glassformer.web.refusal import RefusedError
 from glassformer.web.schemas import Answered, AskTranslation, Linked, Translated, Translations
 
+USUAL = Beam()
+
 
 @dataclass(frozen=True)
 class Served:
@@ -87,7 +89,7 @@ class Service:
 
     def beam(self, asked: int | None, most: int | None = None) -> int:
         """The beam's size: what is asked for, or ours if that is allowed."""
-        return asked or min(Beam().size, most or self.limits.beam)
+        return asked or min(USUAL.size, most or self.limits.beam)
 
     def check_width(self, beam: int | None, n_best: int) -> None:
         if (beam or 1) > self.limits.beam:

@@ -3,14 +3,17 @@
 Files are read when the server starts and found by their whole name in a table, so no path can lead out of them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
 
+from glassformer.web.desk import Desk
 from glassformer.web.guard import PAGE_POLICY
 from glassformer.web.refusal import RefusedError
 
@@ -49,8 +52,11 @@ def page_files(folder: Path = FOLDER) -> dict[str, File]:
     return found
 
 
-def routes(table: dict[str, File], model: str, version: str, describe: Any) -> APIRouter:
-    """`describe` gives the API's description, from which /docs is written."""
+def routes(
+    table: dict[str, File], model: str, version: str, describe: Callable[[], dict[str, Any]], shelf: Desk
+) -> APIRouter:
+    """`describe` gives the API's description, from which /docs is written; it takes a while the first time, so that
+    happens at the shelf."""
     router = APIRouter(include_in_schema=False)
 
     @router.get("/")
@@ -67,8 +73,12 @@ def routes(table: dict[str, File], model: str, version: str, describe: Any) -> A
         return _page(found)
 
     @router.get("/docs")
-    async def docs() -> Response:
-        return _page(File(listing(describe()).encode(), KINDS[".html"]))
+    async def docs(request: Request) -> Response:
+        return await shelf.do(request, lambda: _page(File(listing(describe()).encode(), KINDS[".html"])))
+
+    @router.get("/openapi.json")
+    async def openapi(request: Request) -> Response:
+        return await shelf.do(request, lambda: JSONResponse(describe()))
 
     return router
 

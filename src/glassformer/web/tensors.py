@@ -9,8 +9,8 @@ import torch
 from glassformer.model.dims import Float, Tensor
 from glassformer.web.refusal import RefusedError
 
-RANGE = re.compile(r"(\d{0,9})(:(\d{0,9}))?")
-SIZE = re.compile(r"(\d{1,4})x(\d{1,4})")
+RANGE = re.compile(r"([0-9]{0,9})(:([0-9]{0,9}))?")
+SIZE = re.compile(r"([0-9]{1,4})x([0-9]{1,4})")
 LARGEST = 1024
 """Rows or columns of a summary."""
 LARGEST_HALF = 65504.0

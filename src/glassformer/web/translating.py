@@ -10,7 +10,7 @@ from glassformer.web.guard import responses
 from glassformer.web.house import House, body_of, in_json
 from glassformer.web.reading import FORM, JSON, asked, asked_loosely
 from glassformer.web.refusal import RefusedError
-from glassformer.web.schemas import AskLibre, AskTranslation, Libre, Translations
+from glassformer.web.schemas import AskDetect, AskLibre, AskTranslation, Libre, Translations
 
 WRONG = responses(400, 401, 403, 408, 413, 415, 421, 422, 503)
 
@@ -30,7 +30,7 @@ def routes(house: House) -> APIRouter:
         service.check_size([wanted.text] if isinstance(wanted.text, str) else wanted.text)
         service.check_width(wanted.beam, wanted.n_best)
         ticket = Ticket(service.batcher)
-        return in_json(await house.desk.do(request, lambda: service.translate(wanted, ticket), ticket.give_up))
+        return await house.desk.do(request, lambda: in_json(service.translate(wanted, ticket)), ticket.give_up)
 
     @router.post(
         "/translate",
@@ -49,11 +49,11 @@ def routes(house: House) -> APIRouter:
         service.check_width(1, 1 + wanted.alternatives)
         ticket = Ticket(service.batcher)
 
-        def work() -> list[list[str]]:
-            return service.several(texts, 1 + wanted.alternatives, wanted.source, wanted.target, ticket)
+        def work() -> Response:
+            found = service.several(texts, 1 + wanted.alternatives, wanted.source, wanted.target, ticket)
+            return JSONResponse(_as_libre(house, wanted, found))
 
-        found = await house.desk.do(request, work, ticket.give_up)
-        return JSONResponse(_as_libre(house, wanted, found))
+        return await house.desk.do(request, work, ticket.give_up)
 
     @router.get("/languages", summary="Codes of languages, as LibreTranslate lists them.")
     async def languages() -> list[dict[str, Any]]:
@@ -62,12 +62,13 @@ def routes(house: House) -> APIRouter:
     @router.post(
         "/detect",
         responses=responses(400, 401, 501),
-        openapi_extra=body_of(AskLibre, content_types=(JSON, FORM)),
+        openapi_extra=body_of(AskDetect, content_types=(JSON, FORM)),
         summary="The source's language, where the model has one; nothing is detected, so the confidence is 0.",
     )
     async def detect(request: Request) -> list[dict[str, Any]]:
-        wanted = await asked_loosely(request, AskLibre)
+        wanted = await asked_loosely(request, AskDetect)
         _check_key(request, house, wanted.api_key)
+        service.check_size([wanted.q] if isinstance(wanted.q, str) else wanted.q)
         return [_detected(house)]
 
     @router.get("/frontend/settings", summary="Limits, as LibreTranslate's clients ask for them.")
