@@ -12,7 +12,9 @@ from typing import Annotated, Literal, NoReturn
 from pydantic import Field
 
 from glassformer.data.cutting import ByteLevel, Cut, Cutter, SentencePieces, SubwordNMT, Words
+from glassformer.data.json_tables import TableError, listed
 from glassformer.data.pipeline import Pipeline
+from glassformer.data.pipeline.file import MOST_PIECES
 from glassformer.data.tokenizer import SETTINGS, SIDES, Side, Tokenizer, check_text, ids_among
 from glassformer.errors import DataError, DirectoryError, InputError
 from glassformer.settings import Settings
@@ -298,9 +300,9 @@ def _numbers(vocabulary: Sequence[str]) -> dict[str, int]:
 
 def _vocabulary(content: bytes) -> list[str]:
     try:
-        pieces = json.loads(content)
-    except (ValueError, RecursionError):
-        pieces = None
-    if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
-        raise DataError("the vocabulary is not a list of pieces.")
+        pieces, end = listed(content, len(content) - len(content.lstrip()), MOST_PIECES)
+    except TableError as error:
+        raise DataError(f"the vocabulary is not a list of pieces: {error}.") from None
+    if content[end:].strip():
+        raise DataError("the vocabulary is not a list of pieces: something stands behind its end.")
     return pieces

@@ -62,6 +62,12 @@ def scored(content: bytes, at: int, most: int) -> tuple[dict[str, float], int]:
     return found, _each(content, at, b"[]", (_SCORED,), most, take)
 
 
+def listed(content: bytes, at: int, most: int) -> tuple[list[str], int]:
+    """["piece", ...] from its bracket on, and where it ends."""
+    found: list[str] = []
+    return found, _each(content, at, b"[]", (_SPACED,), most, lambda entry: found.append(text_of(entry[1])))
+
+
 def paired(content: bytes, at: int, most: int, numbers: Mapping[str, int]) -> tuple["array[int]", int]:
     """[["a", "b"], ...] or ["a b", ...] as the numbers of both, a · 2³² + b, and where it ends."""
     found = array("Q")
@@ -128,8 +134,11 @@ def text_of(raw: bytes) -> str:
     if len(raw) > 6 * LONGEST_PIECE:
         raise TableError(f"it has a piece of {len(raw):,} bytes, which no tokenizer has")
     try:
-        text = str(json.loads(b'"' + raw + b'"')) if b"\\" in raw else raw.decode()
-        text.encode()
+        if b"\\" in raw:
+            text = str(json.loads(b'"' + raw + b'"'))
+            text.encode()
+        else:
+            text = raw.decode()
     except UnicodeEncodeError:
         raise TableError("it has half of a surrogate pair, which is no character") from None
     except ValueError:

@@ -10,8 +10,9 @@ from typing import Any
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
 from glassformer.data.cutting import SentencePieces
 from glassformer.data.foreign import SOURCE, TARGET, by_number
+from glassformer.interop.counted import read_numbers, read_spm
 from glassformer.interop.fairseq_names import FIRST
-from glassformer.interop.files import inside, read_bytes, read_json, read_numbers, write_json
+from glassformer.interop.files import inside, read_json, write_json
 from glassformer.interop.pieces import models_of
 from glassformer.model import ModelConfig
 
@@ -33,9 +34,9 @@ def multilingual_tokenizer(directory: Path, config: ModelConfig, unsaid: Sequenc
     codes = codes_of(about) or list(unsaid)
     if not (directory / MODEL).exists() or not codes:
         return None
-    model = read_bytes(inside(directory, MODEL))
+    model = read_spm(inside(directory, MODEL), config.vocab_size)
     if (directory / "vocab.json").exists():
-        numbers = read_numbers(directory, "vocab.json")
+        numbers = read_numbers(directory, "vocab.json", config.vocab_size)
         end = len(numbers)
     else:
         pieces = [*FIRST, *SentencePieces(model).pieces()[3:]]  # which has three of its own before them
