@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-TIMES, BASE = 2, 48 * 2**20
-"""What opening a stranger's directory may take: so many times the size of its files, and this much."""
+TIMES, BASE, A_TOKEN = 2, 48 * 2**20, 1024
+"""What opening a stranger's directory may take: so many times the size of its files, this much, and this for each token
+of the model."""
 MARK = Path("/proc/self/clear_refs")
 LIBC = ctypes.CDLL(None)
 
@@ -26,10 +27,12 @@ def measured(call: Callable[..., Any], *arguments: Any) -> tuple[Any, int]:
     return found, _status("VmHWM") - before
 
 
-def allowed(path: Path) -> int:
+def allowed(path: Path, tokens: int = 0) -> int:
     """For what is at a path; of a file that has holes, only what is there."""
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
-    return TIMES * sum(min(file.stat().st_size, file.stat().st_blocks * 512) for file in files) + BASE
+    return (
+        TIMES * sum(min(file.stat().st_size, file.stat().st_blocks * 512) for file in files) + BASE + A_TOKEN * tokens
+    )
 
 
 def _status(name: str) -> int:

@@ -2,6 +2,7 @@
 little memory, and nothing in them runs."""
 
 import base64
+import contextlib
 import functools
 import io
 import json
@@ -15,7 +16,7 @@ import struct
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -254,16 +255,25 @@ def said(call: Any, *arguments: Any, longest: int = 2500) -> str | None:
     return complaint
 
 
+def used(path: Path) -> None:
+    """A directory opened, and its tokenizer tried; that may have complaints of its own."""
+    tokenizer = open_foreign(path).tokenizer
+    if tokenizer is not None:
+        with contextlib.suppress(GlassformerError):
+            tokenizer.encode("a cat, <mask> abcd é😀 \u0301 12", "source")
+        tokenizer.decode(range(tokenizer.vocab_size("target")))
+
+
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_a_damaged_directory_gives_a_model_or_a_sentence(kind, tmp_path):
     here = hugging_face(tmp_path / "model", kind)
     files = {path.name: path.read_bytes() for path in sorted(here.iterdir())}
     chance, refused = random.Random(kind), 0
-    assert heard(open_foreign, here) is None
+    assert heard(used, here) is None
     for _ in range(MUTATIONS):
         name = chance.choice(list(files))
         write(here / name, damaged(name, files[name], chance))
-        complaint = heard(open_foreign, here)
+        complaint = heard(used, here)
         assert complaint is None or str(here) in complaint, complaint
         refused += complaint is not None
         write(here / name, files[name])
@@ -390,8 +400,37 @@ def settings_that_lie(here: Path) -> Iterator[tuple[Path, str]]:
         "vocab.json is not .*half of a surrogate pair",
     )
     yield edited(new("long"), "vocab.json", **{"x" * 10**6: 9}), "a piece of 1,000,000 letters"
-    write(new("lines", "bart") / "merges.txt", b"a b c\n" * 10**5)
+    write(new("lines", "bart") / "merges.txt", b"a b c\n" * 10**4)
     yield here / "lines", "list of merges has a line that is not two pieces"
+    write(new("more lines", "bart") / "merges.txt", b"a b\n" * 10**5)
+    yield here / "more lines", "merges.txt has 100,000 lines, for a model of 64 tokens"
+    write(new("pieces") / "source.spm", b"\n\0" * 10**5)
+    yield here / "pieces", "source.spm has more than 50,128 pieces, for a model of 64 tokens"
+    yield from tokenizers_that_lie(new)
+
+
+def tokenizers_that_lie(new: Callable[[str, str], Path]) -> Iterator[tuple[Path, str]]:
+    """Of tokenizer.json, where it stands alone."""
+    contents = {
+        "deep": (b'{"a":' + b"[" * 10**5, "nested too deeply"),
+        "twice": (b'{"model": null, "model": 5}', "'model' is given twice"),
+        "no model": (b"{}", "its model is None, not an object"),
+        "no end": (b'{"model": {"vocab": {"a": 0', "is where an entry should stand"),
+        "no string": (b'{"model": {"vocab": {"' + b"a" * 10**6, "is where an entry should stand"),
+        "long": (b'{"model": {"vocab": {"' + b"a" * 10**6 + b'": 0}}}', "a piece of 1,000,000 bytes"),
+        "half": (b'{"model": {"vocab": {"\\ud800": 0}}}', "half of a surrogate pair"),
+        "half more": (b'{"a": "\\ud800", "model": {"vocab": {}}}', "not readable as a tokenizer: .*surrogates"),
+        "number": (b'{"model": {"vocab": {"a": ' + b"9" * 10**5 + b"}}}", "is where an entry should stand"),
+        "behind": (b'{"model": null} {}', "something stands behind its end"),
+        "rest": (b'{"a": "' + b"a" * 2**21 + b'"}', "without its tables it has"),
+    }
+    for name, (content, complaint) in contents.items():
+        directory = new(f"tokenizer {name}", "bart alone")
+        write(directory / "tokenizer.json", content)
+        yield directory, f"tokenizer.json: .*{complaint}"
+    sparse = new("tokenizer sparse", "bart alone")
+    os.truncate(sparse / "tokenizer.json", 2**30)
+    yield sparse, "tokenizer.json has 1,073,741,824 bytes; such a file may"
 
 
 def files_that_are_none(here: Path) -> Iterator[tuple[Path, str]]:

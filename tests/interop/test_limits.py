@@ -1,5 +1,5 @@
 """Files as large as they may be, and as wasteful as they can be: each gives a model or a sentence of ours, within two
-seconds, and takes at most twice the size of the directory's files and 48 MB."""
+seconds, and takes at most twice the size of the directory's files, 48 MB, and 1 kB for each token of the model."""
 
 import base64
 import functools
@@ -10,16 +10,22 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from glassformer.data.pipeline.file import LARGEST_REST
 from glassformer.interop.door import open_foreign
 from glassformer.interop.fairseq import open_fairseq
 from glassformer.interop.files import LARGEST, LARGEST_JSON
+from glassformer.interop.hugging_face import write_hugging_face
 from glassformer.interop.marian.text import read_vocabulary
+from glassformer.model import ModelConfig
 from glassformer.model.directory import LARGEST_HEADER
 from tests.interop.memory import BASE, TIMES, allowed, measured
-from tests.interop.test_hostile import fairseq_run, hugging_face, said, write
+from tests.interop.test_hostile import FAMILIES, FIRST, fairseq_run, hugging_face, said, tokenizer_files, write
+from tests.models import build
 from tests.plainly import run_plainly
 
+MANY = 100_000
 LETTERS = [chr(code) for code in (*range(48, 58), *range(65, 91), *range(97, 123))]
 
 
@@ -94,7 +100,7 @@ def wasteful_others(here: Path) -> Iterator[Path]:
     inner = b"\n\0" * (LARGEST // 2 - 10)
     specs = b"\x12" + varint(len(inner)) + inner
     symbols = b"\x12" + varint(6 * 10**6) + b"\xf2\x01\0" * (2 * 10**6)
-    for content in (inner, specs, symbols):
+    for content in (inner, specs, symbols, b"\x40\0" + inner, b"\x8a\0\0" * (LARGEST // 3)):
         with exchanged(marian / "source.spm", lambda _, content=content: content):
             yield marian
     entry = '"%s":{"dtype":"F32","shape":[],"data_offsets":[0,0]}'
@@ -105,6 +111,25 @@ def wasteful_others(here: Path) -> Iterator[Path]:
     filling = json.dumps({"type": "Precompiled", "precompiled_charsmap": coded})
     with exchanged(alone / "tokenizer.json", functools.partial(planted, place="normalizer", filling=filling)):
         yield alone
+
+
+def wasteful_and_many(here: Path) -> Iterator[Path]:
+    """Beside a model of many tokens, which are hardly any numbers each, whatever goes with so many."""
+    names = list(unique(MANY))
+    numbers = {name: number for number, name in enumerate([*FIRST, *names[4:]])}
+    merges = "".join(f"{name[0]} {name[1:] or name}\n" for name in unique(2 * MANY)).encode()
+    pieces = b"".join(b"\n\6\n\4" + name.rjust(4, "~").encode() for name in unique(2 * MANY))
+    for kind in ("bart", "marian"):
+        options = FAMILIES[kind] | {"d_model": 2, "n_heads": 1, "d_ff": 2, "encoder_layers": 1, "decoder_layers": 1}
+        (here / kind).mkdir(parents=True)
+        config = ModelConfig(vocab_size=MANY, **options)
+        write_hugging_face(build(config, dtype=torch.float32), None, here / kind, longest=16)
+        for name, content in {**tokenizer_files(kind), "vocab.json": numbers}.items():
+            write(here / kind / name, content)
+    write(here / "bart" / "merges.txt", merges)
+    yield here / "bart"
+    write(here / "marian" / "source.spm", pieces)
+    yield here / "marian"
 
 
 def varint(number: int) -> bytes:
@@ -131,6 +156,9 @@ def open_and_measure(here: str, answer: str) -> None:
         for path in make(Path(here) / make.__name__):
             complaint, took = measured(said, open_foreign, path)
             found.append([complaint, took, allowed(path)])
+    for path in wasteful_and_many(Path(here) / "many"):
+        complaint, took = measured(said, open_foreign, path)
+        found.append([complaint, took, allowed(path, MANY)])
     run = Path(here) / "run"
     saved = fairseq_run(run)
     for words in (b"a 1\n" * 2**21, b"x" * 2**23, "".join(f"{name} 1\n" for name in unique(10**6)).encode()):
@@ -148,7 +176,7 @@ def open_and_measure(here: str, answer: str) -> None:
 def test_the_most_wasteful_files_take_little_time_and_memory(tmp_path: Path) -> None:
     run_plainly(CHILD, str(tmp_path), str(tmp_path / "answer"))
     found = json.loads((tmp_path / "answer").read_bytes())
-    assert len(found) == 7 * len(WASTE) + 8 + 6
+    assert len(found) == 7 * len(WASTE) + 10 + 2 + 6
     for complaint, took, most in found:
         assert took < most, (took, most, complaint)
 

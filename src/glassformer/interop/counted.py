@@ -14,11 +14,17 @@ LARGEST_LINE, LARGEST_SPECS = 2**12, 2**20
 """Bytes of a line of a vocabulary, and of all that is no piece in a SentencePiece model."""
 PIECE = 10
 """What a piece begins with in a SentencePiece model: field 1, of a length that follows."""
+FIXED = {0: 0, 1: 8, 5: 4}
+"""Bytes of other kinds of fields in protobuf's way of writing; those of the first say themselves where they end."""
+
+
+SPARE = 64
+"""Pieces that may have a number beyond the model's tokens, and be complained of by name."""
 
 
 def at_most(size: int) -> int:
-    """How many pieces or merges a file may list beside a model of so many tokens: not all of them need be in use."""
-    return 4 * size + 10_000
+    """How many pieces or merges may cut the text for a model of so many tokens: not all of them need be in use."""
+    return 2 * size + 50_000
 
 
 def read_spm(path: Path, size: int) -> bytes:
@@ -28,19 +34,18 @@ def read_spm(path: Path, size: int) -> bytes:
     """
     content, most = read_bytes(path), at_most(size)
     at = pieces = others = 0
-    while at + 1 < len(content):
-        tag, length = content[at], content[at + 1]
-        at += 2
-        if length >= 128:
-            length, at = _varint(content, at - 1)
-        if tag & 7 != 2:
-            break  # no part of such a model: its own library will say what is wrong
-        pieces, others = (pieces + 1, others) if tag == PIECE else (pieces, others + length)
+    while at < len(content):
+        tag, at = _varint(content, at)
+        length, after = _varint(content, at)
+        if tag & 7 == 2:  # a length, and so many bytes
+            at = after + length
+            pieces, others = (pieces + 1, others) if tag == PIECE else (pieces, others + length)
+        elif tag & 7 in FIXED:
+            at = after if tag & 7 == 0 else at + FIXED[tag & 7]
+        else:
+            raise DirectoryError(f"{path} is not a SentencePiece model: byte {at:,} begins no field of one.")
         if pieces > most:
-            raise DirectoryError(
-                f"{path} has more than {most:,} pieces, which a model of {size:,} tokens has no use for."
-            )
-        at += length
+            raise DirectoryError(f"{path} has more than {most:,} pieces, for a model of {size:,} tokens.")
     if others > LARGEST_SPECS:
         raise DirectoryError(f"{path} has {others:,} bytes beside its pieces; it may have {LARGEST_SPECS:,}.")
     return content
@@ -56,7 +61,9 @@ def read_merges(path: Path, size: int) -> bytes:
 
 
 def _varint(content: bytes, at: int) -> tuple[int, int]:
-    """A number in protobuf's way of writing, and where it ends."""
+    """A number in protobuf's way of writing, and where it ends; one that does not end ends all."""
+    if at < len(content) and content[at] < 128:
+        return content[at], at + 1
     number = shift = 0
     for place in range(at, min(at + 10, len(content))):
         number |= (content[place] & 127) << shift
@@ -84,14 +91,14 @@ def read_numbers(directory: Path, name: str, size: int) -> dict[str, int]:
     path = inside(directory, name)
     content = read_bytes(path)
     try:
-        numbers, end = numbered(content, len(content) - len(content.lstrip()), at_most(size))
+        numbers, end = numbered(content, len(content) - len(content.lstrip()), size + SPARE)
         if content[end : end + 100].strip() or len(content) > end + 100:
             raise TableError("something stands behind its end")
     except TableError as error:
         if len(content) > LARGEST_JSON:
             raise DirectoryError(f"{path} does not give each piece a number: {error}.") from None
         numbers = read_json(path)  # small enough to say what is wrong
-        if len(numbers) > at_most(size):
+        if len(numbers) > size + SPARE:
             raise DirectoryError(f"{path} does not give each piece a number: {error}.") from None
     for piece, number in numbers.items():
         if type(number) is not int or not 0 <= number < 2**31:

@@ -15,6 +15,7 @@ from glassformer.data.pipeline.added import AddedToken
 from glassformer.data.pipeline.file import LARGEST_FILE, taken_apart
 from glassformer.data.pipeline.parts import Part, parts_of
 from glassformer.errors import DataError
+from glassformer.interop.counted import SPARE
 from glassformer.interop.files import inside, read_bytes, write_json
 from glassformer.interop.hugging_face.multilingual import MASK, codes_of, read_about, settings_of_many
 from glassformer.interop.pieces import models_of
@@ -25,8 +26,6 @@ OF_MANY = ("mbart", "m2m_100")
 """Families whose texts say their language."""
 AROUND = {"bart": (["<s>"], ["</s>"])}
 """Where no file says what stands around a text; elsewhere it is the end."""
-SPARE = 64
-"""Pieces that a file may have more than its model has rows: a mask, tokens that were never trained."""
 CODE = re.compile(r"__[a-z]{2,3}__|[a-z]{2,3}_(?:[A-Z]{2}|[A-Z][a-z]{3})")
 """How pieces of languages look, where no file lists them: __de__, de_DE, deu_Latn."""
 CLASSES = {False: "MBart50Tokenizer", True: "MBartTokenizer"}

@@ -9,7 +9,7 @@ from typing import Any
 
 from glassformer.data.json_tables import TableError, numbered
 from glassformer.errors import DirectoryError
-from glassformer.interop.counted import at_most, read_lines
+from glassformer.interop.counted import SPARE, read_lines
 
 LARGEST_OPTIONS = 1_000_000
 """Bytes."""
@@ -54,7 +54,7 @@ def read_options(raw: bytes, where: str) -> dict[str, Any]:
 def read_vocabulary(raw: bytes, where: str, size: int = MOST_WORDS) -> dict[str, int]:
     """The number of each word, from a vocabulary in YAML or JSON (word: number) or with one word a line; for a model of
     so many tokens."""
-    raw, most = raw.rstrip(b"\0"), at_most(size)
+    raw, most = raw.rstrip(b"\0"), size + SPARE
     if raw.count(b"\n") > 2 * most:  # a long word takes two lines
         raise DirectoryError(f"{where} has {raw.count(10):,} lines, more than a model of {size:,} tokens has words.")
     if raw.lstrip().startswith(b"{"):
