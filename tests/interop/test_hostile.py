@@ -1,6 +1,8 @@
 """Files of strangers, damaged by chance or made with intent: each gives a model or one sentence of ours, soon and for
 little memory, and nothing in them runs."""
 
+import base64
+import contextlib
 import functools
 import io
 import json
@@ -14,7 +16,7 @@ import struct
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +34,13 @@ from glassformer.interop.tutorial import NAMES as TUTORIAL
 from glassformer.interop.tutorial import open_tutorial
 from glassformer.model import ModelConfig, load_model, save_model
 from glassformer.sealed import MANIFEST, building
+from tests.interop.memory import BASE, measured
 from tests.interop.mutations import MUTATIONS
 from tests.interop.test_marian_file import mutated
 from tests.models import build
 from tests.plainly import run_plainly
 
-SECONDS, BASE = 2, 200 * 2**20
+SECONDS = 2
 TOKENS = 64
 SIZES = {"d_model": 8, "n_heads": 2, "d_ff": 9, "encoder_layers": 1, "decoder_layers": 1}
 FAIRSEQ_IDS = {"pad_id": 1, "bos_id": 2, "eos_id": 2}
@@ -49,6 +52,9 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "t5": {"positions": "relative", "norm": "rms", "norm_first": True, "pad_id": 0, "bos_id": 0, "eos_id": 1, **T5},
 }
 FAMILIES["mbart"] = FAMILIES["bart"] | {"norm_first": True}
+ALONE = ("bart", "mbart", "t5")
+"""Families whose tokenizer may be a tokenizer.json alone: the kinds "bart alone" and so on."""
+FAMILIES |= {f"{kind} alone": FAMILIES[kind] for kind in ALONE}
 FIRST = ["<s>", "<pad>", "</s>", "<unk>"]
 CODES = ["en_XX", "de_DE", "fr_XX"]
 
@@ -74,6 +80,8 @@ def tokenizer_files(kind: str) -> dict[str, Any]:
     tokens = {"additional_special_tokens": [CODES[0], {"content": CODES[1], "lstrip": False}, CODES[2]]}
     many = {"sentencepiece.bpe.model": spm(), "tokenizer_config.json": about, "special_tokens_map.json": tokens}
     letters = [*FIRST, *"abcdefgh", "ab", "cd", "abcd", "<mask>"]
+    if kind.endswith(" alone"):
+        return {"tokenizer.json": tokenizer_json(kind.removesuffix(" alone"), letters), "tokenizer_config.json": about}
     return {
         "marian": {
             **dict.fromkeys(("source.spm", "target.spm"), spm()),
@@ -88,6 +96,37 @@ def tokenizer_files(kind: str) -> dict[str, Any]:
         "m2m_100": many | {"vocab.json": {piece: number for number, piece in enumerate([*FIRST, *pieces[3:]])}},
         "t5": {"spiece.model": spm()},
     }[kind]
+
+
+def tokenizer_json(kind: str, pieces: list[str]) -> dict[str, Any]:
+    """A small one with the parts that this family has."""
+    special = [*FIRST, "<mask>", *(CODES if kind == "mbart" else [])]
+    pieces = [*pieces, *CODES, "▁a", "▁"]
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    sign = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+    words = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, sign, {"type": "Digits"}]}
+    spaces = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
+    forms = [{"type": "Precompiled", "precompiled_charsmap": CHARSMAP}, spaces, {"type": "NFKC"}, {"type": "Strip"}]
+    after = [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}]
+    template = {"single": after, "special_tokens": {"</s>": {"id": "</s>", "ids": [2], "tokens": ["</s>"]}}}
+    of_bytes = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
+    roberta = {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0]}
+    bytes_too = kind == "bart"
+    numbers = {piece: number for number, piece in enumerate(pieces)}
+    merged = {"type": "BPE", "unk_token": "<unk>", "vocab": numbers, "merges": [["a", "b"], ["c", "d"], ["ab", "cd"]]}
+    scored = {"type": "Unigram", "unk_id": 3, "vocab": [[piece, -1.0 - n / 8] for piece, n in numbers.items()]}
+    return {
+        "version": "1.0",
+        "added_tokens": [{"id": numbers[piece], "content": piece, **flags} for piece in special],
+        "normalizer": None if bytes_too else {"type": "Sequence", "normalizers": forms},
+        "pre_tokenizer": of_bytes if bytes_too else words,
+        "post_processor": roberta if bytes_too else {"type": "TemplateProcessing", **template},
+        "decoder": of_bytes if bytes_too else {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, sign]},
+        "model": scored if kind == "t5" else merged,
+    }
+
+
+CHARSMAP = base64.b64encode(struct.pack("<3I", 8, 0, 0) + b"x\0").decode()
 
 
 def write(path: Path, content: Any) -> None:
@@ -194,6 +233,13 @@ def damaged(name: str, content: bytes, chance: random.Random) -> bytes:
     return mutated(content, chance)
 
 
+def heard(call: Any, *arguments: Any, longest: int = 2500) -> str | None:
+    """The same, and what takes more memory than it may fails too."""
+    complaint, took = measured(functools.partial(said, longest=longest), call, *arguments)
+    assert took < BASE, (took, complaint)
+    return complaint
+
+
 def said(call: Any, *arguments: Any, longest: int = 2500) -> str | None:
     """What a reader complains of; None if it opens. Anything that is not ours, slow, or no sentence fails."""
     start, complaint = time.process_time(), None
@@ -209,25 +255,29 @@ def said(call: Any, *arguments: Any, longest: int = 2500) -> str | None:
     return complaint
 
 
-def peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def used(path: Path) -> None:
+    """A directory opened, and its tokenizer tried; that may have complaints of its own."""
+    tokenizer = open_foreign(path).tokenizer
+    if tokenizer is not None:
+        with contextlib.suppress(GlassformerError):
+            tokenizer.encode("a cat, <mask> abcd é😀 \u0301 12", "source")
+        tokenizer.decode(range(tokenizer.vocab_size("target")))
 
 
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_a_damaged_directory_gives_a_model_or_a_sentence(kind, tmp_path):
     here = hugging_face(tmp_path / "model", kind)
     files = {path.name: path.read_bytes() for path in sorted(here.iterdir())}
-    chance, refused, before = random.Random(kind), 0, peak()
-    assert said(open_foreign, here) is None
+    chance, refused = random.Random(kind), 0
+    assert heard(used, here) is None
     for _ in range(MUTATIONS):
         name = chance.choice(list(files))
         write(here / name, damaged(name, files[name], chance))
-        complaint = said(open_foreign, here)
+        complaint = heard(used, here)
         assert complaint is None or str(here) in complaint, complaint
         refused += complaint is not None
         write(here / name, files[name])
     assert refused > 0.4 * MUTATIONS  # the others changed a weight, or nothing that matters
-    assert peak() - before < BASE
 
 
 def test_a_damaged_run_of_fairseq_gives_a_model_or_a_sentence(tmp_path):
@@ -235,8 +285,8 @@ def test_a_damaged_run_of_fairseq_gives_a_model_or_a_sentence(tmp_path):
     here = tmp_path / "run"
     saved = fairseq_run(here)
     files = {path.name: path.read_bytes() for path in sorted(here.iterdir())}
-    chance, refused, before = random.Random(1), 0, peak()
-    assert said(open_fairseq, saved, here / "checkpoint_best.pt") is None
+    chance, refused = random.Random(1), 0
+    assert heard(open_fairseq, saved, here / "checkpoint_best.pt") is None
     for _ in range(MUTATIONS):
         wrong, name = dict(saved), None
         match chance.randrange(4):
@@ -247,13 +297,12 @@ def test_a_damaged_run_of_fairseq_gives_a_model_or_a_sentence(tmp_path):
             case _:
                 name = chance.choice(list(files))
                 write(here / name, damaged(name, files[name], chance))
-        complaint = said(open_fairseq, wrong, here / "checkpoint_best.pt")
+        complaint = heard(open_fairseq, wrong, here / "checkpoint_best.pt")
         assert complaint is None or str(here) in complaint, complaint
         refused += complaint is not None
         if name:
             write(here / name, files[name])
     assert refused > 0.4 * MUTATIONS
-    assert peak() - before < BASE
 
 
 def other_tensors(tensors: dict[str, Any], chance: random.Random) -> dict[Any, Any]:
@@ -276,28 +325,26 @@ def other_tensors(tensors: dict[str, Any], chance: random.Random) -> dict[Any, A
 
 def test_a_damaged_state_dict_of_the_tutorial_gives_a_model_or_a_sentence(tmp_path):
     weights, path = tutorial_weights(), tmp_path / "tut6-model.pt"
-    chance, refused, before = random.Random(2), 0, peak()
-    assert said(open_tutorial, weights, path, 2) is None
+    chance, refused = random.Random(2), 0
+    assert heard(open_tutorial, weights, path, 2) is None
     for _ in range(MUTATIONS):
         heads = chance.choice([2, 2, 2, 2, None, 3, -1, 10**9])
-        complaint = said(open_tutorial, other_tensors(weights, chance), path, heads)
+        complaint = heard(open_tutorial, other_tensors(weights, chance), path, heads)
         assert complaint is None or str(path) in complaint, complaint
         refused += complaint is not None
     assert refused > 0.4 * MUTATIONS
-    assert peak() - before < BASE
 
 
 def test_a_damaged_model_of_ours_with_the_right_seal_gives_a_model_or_a_sentence(tmp_path):
     here = tmp_path / "ours"
     save_model(build(ModelConfig(vocab_size=TOKENS, **SIZES), dtype=torch.float32), here)
     files = {path.name: path.read_bytes() for path in sorted(here.iterdir()) if path.name != MANIFEST}
-    chance, refused, before = random.Random(3), 0, peak()
+    chance, refused = random.Random(3), 0
     for number in range(MUTATIONS // 4):
         name = chance.choice(list(files))
         sealed(tmp_path / str(number), files | {name: damaged(name, files[name], chance)})
-        refused += said(load_model, tmp_path / str(number), longest=20_000) is not None
+        refused += heard(load_model, tmp_path / str(number), longest=20_000) is not None
     assert refused > 0.4 * (MUTATIONS // 4)
-    assert peak() - before < BASE
 
 
 def sealed(directory: Path, files: dict[str, bytes]) -> None:
@@ -353,8 +400,37 @@ def settings_that_lie(here: Path) -> Iterator[tuple[Path, str]]:
         "vocab.json is not .*half of a surrogate pair",
     )
     yield edited(new("long"), "vocab.json", **{"x" * 10**6: 9}), "a piece of 1,000,000 letters"
-    write(new("lines", "bart") / "merges.txt", b"a b c\n" * 10**5)
+    write(new("lines", "bart") / "merges.txt", b"a b c\n" * 10**4)
     yield here / "lines", "list of merges has a line that is not two pieces"
+    write(new("more lines", "bart") / "merges.txt", b"a b\n" * 10**5)
+    yield here / "more lines", "merges.txt has 100,000 lines, for a model of 64 tokens"
+    write(new("pieces") / "source.spm", b"\n\0" * 10**5)
+    yield here / "pieces", "source.spm has more than 50,128 pieces, for a model of 64 tokens"
+    yield from tokenizers_that_lie(new)
+
+
+def tokenizers_that_lie(new: Callable[[str, str], Path]) -> Iterator[tuple[Path, str]]:
+    """Of tokenizer.json, where it stands alone."""
+    contents = {
+        "deep": (b'{"a":' + b"[" * 10**5, "nested too deeply"),
+        "twice": (b'{"model": null, "model": 5}', "'model' is given twice"),
+        "no model": (b"{}", "its model is None, not an object"),
+        "no end": (b'{"model": {"vocab": {"a": 0', "is where an entry should stand"),
+        "no string": (b'{"model": {"vocab": {"' + b"a" * 10**6, "is where an entry should stand"),
+        "long": (b'{"model": {"vocab": {"' + b"a" * 10**6 + b'": 0}}}', "a piece of 1,000,000 bytes"),
+        "half": (b'{"model": {"vocab": {"\\ud800": 0}}}', "half of a surrogate pair"),
+        "half more": (b'{"a": "\\ud800", "model": {"vocab": {}}}', "not readable as a tokenizer: .*surrogates"),
+        "number": (b'{"model": {"vocab": {"a": ' + b"9" * 10**5 + b"}}}", "is where an entry should stand"),
+        "behind": (b'{"model": null} {}', "something stands behind its end"),
+        "rest": (b'{"a": "' + b"a" * 2**21 + b'"}', "without its tables it has"),
+    }
+    for name, (content, complaint) in contents.items():
+        directory = new(f"tokenizer {name}", "bart alone")
+        write(directory / "tokenizer.json", content)
+        yield directory, f"tokenizer.json: .*{complaint}"
+    sparse = new("tokenizer sparse", "bart alone")
+    os.truncate(sparse / "tokenizer.json", 2**30)
+    yield sparse, "tokenizer.json has 1,073,741,824 bytes; such a file may"
 
 
 def files_that_are_none(here: Path) -> Iterator[tuple[Path, str]]:
@@ -485,15 +561,22 @@ def open_under_watch(about: str) -> None:
     events = []
     compile("1", "watched", "eval")
     assert events, "nobody watches"
+    events = None
     signal.alarm(200)
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + 2**30 + BASE, -1))  # 2**30: the sparse files are mapped
     found = {}
-    for path in asked["paths"]:
-        before, events = peak(), []
+
+    def under_watch(path: str) -> tuple[str | None, list[str]]:
+        nonlocal events
+        events = []
         complaint = said(load_model if "/ours/" in path else open_foreign, Path(path))
-        heard, events = events, None
-        found[path] = [complaint, heard, peak() - before]
+        noticed, events = events, None
+        return complaint, noticed
+
+    for path in asked["paths"]:
+        (complaint, noticed), took = measured(under_watch, path)
+        found[path] = [complaint, noticed, took]
     Path(asked["answer"]).write_text(json.dumps(found))
 
 

@@ -16,7 +16,8 @@ import sentencepiece
 
 from glassformer.errors import DataError
 
-Cut = Literal["sentencepiece", "byte-level", "subword-nmt", "words"]
+Cut = Literal["sentencepiece", "byte-level", "subword-nmt", "words", "pipeline"]
+"""The last is what a `tokenizer.json` describes: see `pipeline`."""
 
 
 class Cutter(Protocol):
@@ -69,12 +70,12 @@ class ByteLevel:
             raise DataError("the list of merges has a line that is not two pieces with a space between them.")
         self._ranks = {pair: rank for rank, pair in enumerate(pairs)}
         self._known = functools.lru_cache(maxsize=65536)(self._merged)
-        self._letters = _byte_letters()
+        self._letters = byte_letters()
         self._bytes = {letter: byte for byte, letter in self._letters.items()}
 
     def cut(self, text: str) -> list[str]:
         found: list[str] = []
-        for word in _words().findall(text):
+        for word in gpt2_words().findall(text):
             found += self._known("".join(self._letters[byte] for byte in word.encode()))
         return found
 
@@ -137,14 +138,6 @@ class Words:
         return " ".join(pieces)
 
 
-CUTTERS: dict[Cut, type[SentencePieces] | type[ByteLevel] | type[SubwordNMT] | type[Words]] = {
-    "sentencepiece": SentencePieces,
-    "byte-level": ByteLevel,
-    "subword-nmt": SubwordNMT,
-    "words": Words,
-}
-
-
 def merged(letters: tuple[str, ...], ranks: dict[tuple[str, ...], int]) -> tuple[str, ...]:
     """Of all neighbours the pair that was learned first becomes one, everywhere; until no learned pair is left."""
     while len(letters) > 1:
@@ -167,7 +160,7 @@ def _lines(file: bytes, what: str) -> list[str]:
         raise DataError(f"{what} is not UTF-8 (byte {error.start:,}).") from None
 
 
-def _byte_letters() -> dict[int, str]:
+def byte_letters() -> dict[int, str]:
     """A letter that can be seen for every byte: itself where it can, else one from behind the first 256."""
     seen = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}
     others = iter(range(256, 512))
@@ -175,7 +168,7 @@ def _byte_letters() -> dict[int, str]:
 
 
 @functools.cache
-def _words() -> re.Pattern[str]:
+def gpt2_words() -> re.Pattern[str]:
     """GPT-2's words: endings after an apostrophe, letters, digits, signs, each with the one space before it; spaces."""
     letter, number = _ranges("L"), _ranges("N")
     space = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # Unicode's; re's \s has four more

@@ -5,17 +5,27 @@ Knows nothing of the programs they come from: whoever brings one in says what it
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
 
 from pydantic import Field
 
-from glassformer.data.cutting import CUTTERS, Cut
+from glassformer.data.cutting import ByteLevel, Cut, Cutter, SentencePieces, SubwordNMT, Words
+from glassformer.data.json_tables import TableError, listed
+from glassformer.data.pipeline import Pipeline
+from glassformer.data.pipeline.file import MOST_PIECES
 from glassformer.data.tokenizer import SETTINGS, SIDES, Side, Tokenizer, check_text, ids_among
 from glassformer.errors import DataError, DirectoryError, InputError
 from glassformer.settings import Settings
 
+CUTTERS: dict[Cut, Callable[[bytes], Cutter]] = {
+    "sentencepiece": SentencePieces,
+    "byte-level": ByteLevel,
+    "subword-nmt": SubwordNMT,
+    "words": Words,
+    "pipeline": Pipeline,
+}
 SOURCE, TARGET = "{source}", "{target}"
 """Stand for the pieces of the two languages in what is put around a text."""
 
@@ -58,13 +68,21 @@ class ForeignTokenizer:
     """Text to ids and back, as the program that the model comes from does it."""
 
     def __init__(
-        self, settings: ForeignSettings, vocabularies: Mapping[Side, Sequence[str]], models: Mapping[Side, bytes]
+        self,
+        settings: ForeignSettings,
+        vocabularies: Mapping[Side, Sequence[str]],
+        models: Mapping[Side, bytes],
+        opened: Mapping[bytes, Cutter] | None = None,
     ) -> None:
+        """`opened`: models that need not be opened again."""
         self.settings = settings
         self._vocabularies = {side: list(vocabularies[side]) for side in SIDES}
         self._models = dict(models)
-        opened = {model: CUTTERS[settings.cut](model) for model in set(models.values())}  # a joint one once
-        self._cutters = {side: opened[models[side]] for side in SIDES}
+        cutters = dict(opened or {})
+        cutters |= {
+            model: CUTTERS[settings.cut](model) for model in {*models.values()} - cutters.keys()
+        }  # a joint one once
+        self._cutters = {side: cutters[models[side]] for side in SIDES}
         numbers = [_numbers(self._vocabularies["source"])]
         numbers.append(numbers[0] if settings.joint else _numbers(self._vocabularies["target"]))
         self._numbers = dict(zip(SIDES, numbers, strict=True))
@@ -92,6 +110,14 @@ class ForeignTokenizer:
 
     def vocab_size(self, side: Side) -> int:
         return len(self._vocabularies[side])
+
+    @property
+    def marks(self) -> Cut:
+        """Whose marks its pieces bear: of a pipeline, SentencePiece's or those of bytes."""
+        cutter = self._cutters["target"]
+        if isinstance(cutter, Pipeline):
+            return "byte-level" if cutter.bytes_as_letters else "sentencepiece"
+        return self.settings.cut
 
     def encode(self, text: str, side: Side) -> list[int]:
         """The ids of a text, and of what stands around it."""
@@ -131,7 +157,8 @@ class ForeignTokenizer:
             )
         chosen = {"source_language": source, "target_language": target}
         settings = self.settings.model_copy(update={name: code for name, code in chosen.items() if code is not None})
-        return ForeignTokenizer(settings, self._vocabularies, self._models)
+        models = {self._models[side]: self._cutters[side] for side in SIDES}
+        return ForeignTokenizer(settings, self._vocabularies, self._models, models)
 
     def write(self, directory: Path) -> None:
         """The files of this tokenizer into a directory under construction."""
@@ -273,9 +300,9 @@ def _numbers(vocabulary: Sequence[str]) -> dict[str, int]:
 
 def _vocabulary(content: bytes) -> list[str]:
     try:
-        pieces = json.loads(content)
-    except (ValueError, RecursionError):
-        pieces = None
-    if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
-        raise DataError("the vocabulary is not a list of pieces.")
+        pieces, end = listed(content, len(content) - len(content.lstrip()), MOST_PIECES)
+    except TableError as error:
+        raise DataError(f"the vocabulary is not a list of pieces: {error}.") from None
+    if content[end:].strip():
+        raise DataError("the vocabulary is not a list of pieces: something stands behind its end.")
     return pieces

@@ -59,7 +59,7 @@ def marks_of(tokenizer: AnyTokenizer | IdsOnly) -> Marks:
     around = {*own.before_source, *own.after_source, *own.before_target, *own.after_target}
     specials = SPECIALS | around | {*own.languages.values(), *own.tags, *own.hidden}
     opening = (own.opening[0], own.opening[1]) if len(own.opening) == 2 else None
-    return Marks(own.cut, specials - {own.unknown}, opening)  # something unknown is still a word
+    return Marks(tokenizer.marks, specials - {own.unknown}, opening)  # something unknown is still a word
 
 
 def marks_in(pieces: Sequence[str]) -> Marks:

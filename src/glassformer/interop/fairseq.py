@@ -1,6 +1,5 @@
 """fairseq's Transformer: a checkpoint, two dictionaries, and what cut the text (subword-nmt or SentencePiece)."""
 
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,9 @@ from glassformer.data.cutting import Cut
 from glassformer.data.foreign import by_number
 from glassformer.data.tokenizer import SIDES, Side
 from glassformer.errors import DataError, InputError
+from glassformer.interop.counted import read_lines, read_merges, read_spm
 from glassformer.interop.fairseq_names import FIRST, fairseq_names
-from glassformer.interop.files import LARGEST, LARGEST_JSON, inside, naming, read_bytes, renamed, same, shape_of
+from glassformer.interop.files import inside, naming, read_bytes, renamed, same, shape_of
 from glassformer.interop.opened import Opened
 from glassformer.interop.options import Options
 from glassformer.model import ModelConfig
@@ -111,7 +111,7 @@ def read_tokenizer(directory: Path, config: ModelConfig, languages: Mapping[str,
     chosen = _chosen(files, config, languages, place)
     most = max(config.source_vocab_size, config.vocab_size)
     numbers = {side: _dictionary(chosen[side], most) for side in SIDES}
-    cut, code = _codes(_places(directory))
+    cut, code = _codes(_places(directory), config.source_vocab_size + config.vocab_size)
     joint = config.share_embeddings
     settings = ForeignSettings(
         cut=cut, joint=joint, after_source=["</s>"], after_target=["</s>"], hidden=["<s>", "<pad>"]
@@ -170,16 +170,11 @@ def _chosen(
 def _dictionary(path: Path, most: int) -> dict[str, int]:
     """`token count` a line; their numbers are those of the lines, behind the first four. Nobody needs more than `most`
     and one, which shows that there are too many."""
-    text = read_bytes(inside(path.parent, path.name))
-    try:
-        lines = io.StringIO(text.decode(), newline="\n")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path.name} is not UTF-8 (byte {error.start:,}).") from None
     numbers = {piece: number for number, piece in enumerate(FIRST)}
-    for line in lines:
+    for line in read_lines(read_bytes(inside(path.parent, path.name)), str(path)):
         if not line.strip():
             continue
-        piece, _, count = line.removesuffix("\n").removesuffix(" #fairseq:overwrite").rpartition(" ")
+        piece, _, count = line.removesuffix(" #fairseq:overwrite").rpartition(" ")
         if not piece or not count.strip().isdigit():
             raise DataError(f"{path.name} has a line that is not a token and its count: {line[:40]!r}.")
         numbers[piece] = len(numbers) if piece not in numbers else numbers[piece]
@@ -188,7 +183,7 @@ def _dictionary(path: Path, most: int) -> dict[str, int]:
     return numbers
 
 
-def _codes(places: Iterator[Path]) -> tuple[Cut, bytes]:
+def _codes(places: Iterator[Path], size: int) -> tuple[Cut, bytes]:
     """What cuts words: a file of codes, a SentencePiece model, or nothing."""
     kinds: Sequence[tuple[str, Cut]] = (
         ("*bpe*code*", "subword-nmt"),
@@ -199,6 +194,6 @@ def _codes(places: Iterator[Path]) -> tuple[Cut, bytes]:
         for pattern, cut in kinds:
             for path in sorted(place.glob(pattern)):
                 if path.is_file():
-                    most = LARGEST if cut == "sentencepiece" else LARGEST_JSON
-                    return cut, read_bytes(inside(place, path.name), most)
+                    read = read_spm if cut == "sentencepiece" else read_merges
+                    return cut, read(inside(place, path.name), size)
     return "words", b""

@@ -18,12 +18,11 @@ from glassformer.interop.names import Names
 from glassformer.model.directory import listed, read_weights
 from glassformer.settings import no_constant, once_each
 
-LARGEST = 2**24
+LARGEST = 2**23
 """Bytes of a file other than weights that are read: the SentencePiece models of 256,000 pieces have 5 million."""
-LARGEST_JSON, LARGEST_NUMBERS = 2**22, 2**23
-"""Of settings, and of a vocabulary as JSON: once read, that takes up to 25 times as many."""
+LARGEST_JSON = 2**20
+"""Of settings. Once read, JSON may take 25 times as much; none that is known has a tenth of this."""
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-LONGEST_PIECE = 1000
 HALF_A_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -159,16 +158,3 @@ def shape_of(weights: Mapping[str, Tensor], name: str, where: Path | str) -> tup
         raise DirectoryError(f"{where} lacks the matrix {name}.")
     rows, columns = weights[name].shape
     return rows, columns
-
-
-def read_numbers(directory: Path, name: str) -> dict[str, int]:
-    """The number of each piece from a JSON file."""
-    path = inside(directory, name)
-    numbers = read_json(path, LARGEST_NUMBERS)
-    for piece, number in numbers.items():
-        if type(number) is not int or not 0 <= number < 2**31:
-            found = f"{reprlib.repr(piece)} has {reprlib.repr(number)}"
-            raise DirectoryError(f"{path} does not give each piece a number: {found}.")
-        if len(piece) > LONGEST_PIECE:
-            raise DirectoryError(f"{path} has a piece of {len(piece):,} letters, which no tokenizer has.")
-    return numbers

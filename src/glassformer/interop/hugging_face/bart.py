@@ -7,7 +7,8 @@ from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
 from glassformer.data.foreign import by_number
-from glassformer.interop.files import inside, read_bytes, read_numbers, write_json
+from glassformer.interop.counted import read_merges, read_numbers
+from glassformer.interop.files import inside, write_json
 from glassformer.interop.hugging_face.bart_like import BartLike, read_sizes, take_bias, take_embeddings
 from glassformer.interop.hugging_face.marian import marian_tokenizer, write_marian_tokenizer
 from glassformer.interop.hugging_face.multilingual import (
@@ -64,11 +65,11 @@ class BartFamily(BartLike):
             return multilingual_tokenizer(directory, config, MBART_LANGUAGES) or marian_tokenizer(directory, config)
         if not all((directory / name).exists() for name in ("vocab.json", "merges.txt")):
             return marian_tokenizer(directory, config)
-        numbers = read_numbers(directory, "vocab.json")
+        numbers = read_numbers(directory, "vocab.json", config.vocab_size)
         if numbers.get("<mask>") == config.vocab_size:
             del numbers["<mask>"]  # models for summaries were cut off before it, their vocabularies were not
         vocabulary = by_number(numbers, config.vocab_size)
-        merges = read_bytes(inside(directory, "merges.txt"))
+        merges = read_merges(inside(directory, "merges.txt"), config.vocab_size)
         settings = ForeignSettings(
             cut="byte-level",
             joint=True,

@@ -16,6 +16,7 @@ from glassformer.data import AnyTokenizer, ForeignTokenizer
 from glassformer.errors import DirectoryError, InputError
 from glassformer.interop.files import inside, naming, read_json, read_safetensors, renamed, write_json
 from glassformer.interop.hugging_face import bart, m2m100, marian, t5
+from glassformer.interop.hugging_face.tokenizer_json import json_tokenizer, write_json_tokenizer
 from glassformer.interop.names import Names
 from glassformer.interop.opened import Opened
 from glassformer.interop.options import Options
@@ -96,9 +97,11 @@ def open_hugging_face(directory: Path) -> Opened:
         config = family.read_config(options, weights)
     model = with_weights(config, untied(weights, config, directory), where=directory)
     with naming(directory):
-        tokenizer = family.read_tokenizer(directory, options, config)
-    notes = [] if tokenizer else ["There is no tokenizer that can be read beside it: it takes ids, not text."]
-    return Opened(family.TITLE, model, tokenizer, notes)
+        tokenizer, note = family.read_tokenizer(directory, options, config), None
+        if tokenizer is None:
+            tokenizer, note = json_tokenizer(directory, kind, config)
+    nothing = "There is no tokenizer that can be read beside it: it takes ids, not text."
+    return Opened(family.TITLE, model, tokenizer, [] if tokenizer else [note or nothing])
 
 
 def read_options(directory: Path) -> Options:
@@ -190,6 +193,6 @@ def write_hugging_face(model: Transformer, tokenizer: AnyTokenizer | None, direc
         write_json(directory / name, settings)
     weights = state_dict(model, family, longest)
     write_weights(weights, directory / "model.safetensors", {"format": "pt"})
-    if tokenizer is not None:
+    if tokenizer is not None and not write_json_tokenizer(tokenizer, directory, options["model_type"]):
         family.write_tokenizer(tokenizer, directory)
     return family.TITLE

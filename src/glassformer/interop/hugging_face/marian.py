@@ -9,7 +9,8 @@ from torch import Tensor
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
 from glassformer.data.foreign import by_number
 from glassformer.data.tokenizer import SIDES
-from glassformer.interop.files import inside, read_bytes, read_json, read_numbers, write_json
+from glassformer.interop.counted import read_numbers, read_spm
+from glassformer.interop.files import inside, read_json, write_json
 from glassformer.interop.hugging_face.bart_like import BartLike, read_sizes, take_bias, take_embeddings
 from glassformer.interop.options import Options
 from glassformer.interop.pieces import spm_models, write_numbers
@@ -85,8 +86,9 @@ def marian_tokenizer(directory: Path, config: ModelConfig) -> ForeignTokenizer |
         return None
     about = directory / "tokenizer_config.json"
     apart = about.exists() and bool(read_json(inside(directory, about.name)).get("separate_vocabs"))
-    numbers = read_numbers(directory, "vocab.json")
-    target = read_numbers(directory, "target_vocab.json") if apart else numbers
+    most = max(config.source_vocab_size, config.vocab_size)
+    numbers = read_numbers(directory, "vocab.json", most)
+    target = read_numbers(directory, "target_vocab.json", most) if apart else numbers
     settings = ForeignSettings(
         cut="sentencepiece",
         joint=not apart,
@@ -98,7 +100,7 @@ def marian_tokenizer(directory: Path, config: ModelConfig) -> ForeignTokenizer |
     return ForeignTokenizer(
         settings,
         {"source": by_number(numbers, config.source_vocab_size), "target": by_number(target, config.vocab_size)},
-        {"source": read_bytes(inside(directory, "source.spm")), "target": read_bytes(inside(directory, "target.spm"))},
+        {side: read_spm(inside(directory, f"{side}.spm"), most) for side in SIDES},
     )
 
 

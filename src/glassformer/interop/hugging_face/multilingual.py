@@ -10,8 +10,9 @@ from typing import Any
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
 from glassformer.data.cutting import SentencePieces
 from glassformer.data.foreign import SOURCE, TARGET, by_number
+from glassformer.interop.counted import read_numbers, read_spm
 from glassformer.interop.fairseq_names import FIRST
-from glassformer.interop.files import inside, read_bytes, read_json, read_numbers, write_json
+from glassformer.interop.files import inside, read_json, write_json
 from glassformer.interop.pieces import models_of
 from glassformer.model import ModelConfig
 
@@ -29,13 +30,13 @@ def multilingual_tokenizer(directory: Path, config: ModelConfig, unsaid: Sequenc
 
     `unsaid`: the pieces of languages, where no file says them.
     """
-    about = _about(directory)
-    codes = _codes(about) or list(unsaid)
+    about = read_about(directory)
+    codes = codes_of(about) or list(unsaid)
     if not (directory / MODEL).exists() or not codes:
         return None
-    model = read_bytes(inside(directory, MODEL))
+    model = read_spm(inside(directory, MODEL), config.vocab_size)
     if (directory / "vocab.json").exists():
-        numbers = read_numbers(directory, "vocab.json")
+        numbers = read_numbers(directory, "vocab.json", config.vocab_size)
         end = len(numbers)
     else:
         pieces = [*FIRST, *SentencePieces(model).pieces()[3:]]  # which has three of its own before them
@@ -45,11 +46,19 @@ def multilingual_tokenizer(directory: Path, config: ModelConfig, unsaid: Sequenc
             numbers[MASK] = end + len(codes)
     numbers |= {code: number for number, code in enumerate(codes, end) if code not in numbers}
     vocabulary = by_number(numbers, config.vocab_size)
-    first_mbart = about.get("tokenizer_class") in ("MBartTokenizer", "MBartTokenizerFast") or not _codes(about)
+    own = {"cut": "sentencepiece", "hidden": ["<s>", "<pad>", MASK]}
+    settings = settings_of_many(about, codes, vocabulary, config, own)
+    return ForeignTokenizer.joint(settings, vocabulary, model)
+
+
+def settings_of_many(
+    about: dict[str, Any], codes: list[str], vocabulary: Sequence[str], config: ModelConfig, own: dict[str, Any]
+) -> ForeignSettings:
+    """Where texts say their language, as each of these programs has it; `own`: the settings that are left."""
+    first_mbart = about.get("tokenizer_class") in ("MBartTokenizer", "MBartTokenizerFast") or not codes_of(about)
     behind = first_mbart or about.get("legacy_behaviour") is True  # where a source says its language
     begun = vocabulary[config.bos_id] if first_mbart else about.get("tgt_lang")  # the first mBART starts from it
-    settings = ForeignSettings(
-        cut="sentencepiece",
+    return ForeignSettings(
         joint=True,
         before_source=[] if behind else [SOURCE],
         after_source=["</s>", SOURCE] if behind else ["</s>"],
@@ -58,9 +67,8 @@ def multilingual_tokenizer(directory: Path, config: ModelConfig, unsaid: Sequenc
         languages={code.strip("_"): code for code in codes},
         source_language=_known(about.get("src_lang"), codes),
         target_language=_known(begun, codes),
-        hidden=["<s>", "<pad>", MASK],
+        **own,
     )
-    return ForeignTokenizer.joint(settings, vocabulary, model)
 
 
 def write_multilingual_tokenizer(tokenizer: AnyTokenizer, directory: Path, name: str) -> None:
@@ -90,7 +98,7 @@ def write_multilingual_tokenizer(tokenizer: AnyTokenizer, directory: Path, name:
     write_json(directory / "tokenizer_config.json", {key: value for key, value in about.items() if value})
 
 
-def _about(directory: Path) -> dict[str, Any]:
+def read_about(directory: Path) -> dict[str, Any]:
     """What the tokenizer's own settings say; those of special tokens under them."""
     found: dict[str, Any] = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
@@ -100,7 +108,7 @@ def _about(directory: Path) -> dict[str, Any]:
     return found
 
 
-def _codes(about: dict[str, Any]) -> list[str]:
+def codes_of(about: dict[str, Any]) -> list[str]:
     """The pieces of languages, in the order of their numbers."""
     more = about.get("additional_special_tokens") or about.get("extra_special_tokens") or []
     words = [word.get("content") if isinstance(word, dict) else word for word in more] if isinstance(more, list) else []

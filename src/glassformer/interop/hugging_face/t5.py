@@ -8,7 +8,8 @@ from torch import Tensor
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
 from glassformer.data.cutting import SentencePieces
 from glassformer.data.foreign import by_number
-from glassformer.interop.files import inside, read_bytes, same, write_json
+from glassformer.interop.counted import read_spm
+from glassformer.interop.files import inside, same, write_json
 from glassformer.interop.hugging_face.marian import marian_tokenizer, write_marian_tokenizer
 from glassformer.interop.names import Names
 from glassformer.interop.options import Options, refusals
@@ -153,7 +154,7 @@ class T5Family:
         """spiece.model, and behind its pieces the sentinels, counted from the end; mT5 has its own within."""
         if not (directory / "spiece.model").exists():
             return marian_tokenizer(directory, config)
-        model = read_bytes(inside(directory, "spiece.model"))
+        model = read_spm(inside(directory, "spiece.model"), config.vocab_size)
         pieces = SentencePieces(model).pieces()
         sentinels = [] if any("<extra_id_" in piece for piece in pieces) else SENTINELS
         known = [*pieces, *sentinels][: config.vocab_size]

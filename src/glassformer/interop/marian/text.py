@@ -3,16 +3,18 @@
 Only what Marian writes is read; anything else is refused with its line, since a guess would be a wrong model.
 """
 
-import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
+from glassformer.data.json_tables import TableError, numbered
 from glassformer.errors import DirectoryError
+from glassformer.interop.counted import SPARE, read_lines
 
 LARGEST_OPTIONS = 1_000_000
 """Bytes."""
-LARGEST_VOCABULARY, MOST_WORDS = 2**24, 10**6
-"""Bytes and lines."""
+MOST_WORDS = 10**6
+"""Of a vocabulary."""
 KEY = re.compile(r"([A-Za-z0-9_][\w.-]*):(?:\s+(.*))?")
 ITEM = re.compile(r"-(?:\s+(.*))?")
 REMARK = re.compile(r"(^|\s)#.*")
@@ -49,19 +51,19 @@ def read_options(raw: bytes, where: str) -> dict[str, Any]:
     return found
 
 
-def read_vocabulary(raw: bytes, where: str) -> dict[str, int]:
-    """The number of each word, from a vocabulary in YAML or JSON (word: number) or with one word a line."""
-    if len(raw) > LARGEST_VOCABULARY or raw.count(b"\n") > MOST_WORDS:
-        raise DirectoryError(f"{where} has {len(raw):,} bytes and {raw.count(10):,} lines, more than any vocabulary.")
-    text = _text(raw, where)
-    if text.lstrip().startswith("{"):
-        numbers = _json(text, where)
-    elif re.match(r".*:[ \t]*\d+[ \t]*\r?\n", text) or text.startswith("? "):
-        numbers = _yaml(text, where)
+def read_vocabulary(raw: bytes, where: str, size: int = MOST_WORDS) -> dict[str, int]:
+    """The number of each word, from a vocabulary in YAML or JSON (word: number) or with one word a line; for a model of
+    so many tokens."""
+    raw, most = raw.rstrip(b"\0"), size + SPARE
+    if raw.count(b"\n") > 2 * most:  # a long word takes two lines
+        raise DirectoryError(f"{where} has {raw.count(10):,} lines, more than a model of {size:,} tokens has words.")
+    if raw.lstrip().startswith(b"{"):
+        numbers = _json(raw, where, most)
+    elif re.match(rb"[^\n]*:[ \t]*\d+[ \t]*\r?\n", raw) or raw.startswith(b"? "):
+        numbers = _yaml(read_lines(raw, where), where)
     else:
-        numbers = {
-            word: number for number, word in enumerate(line.rstrip("\r") for line in text.rstrip("\n").split("\n"))
-        }
+        words = read_lines(raw.rstrip(b"\n") + b"\n", where)
+        numbers = {word.rstrip("\r"): number for number, word in enumerate(words)}
     if len(set(numbers.values())) < len(numbers) or any(number < 0 for number in numbers.values()):
         raise DirectoryError(f"{where} gives two words the same number, or one a number below 0.")
     return numbers
@@ -135,20 +137,22 @@ def _unescaped(escape: re.Match[str]) -> str:
     return ESCAPED.get(sign, sign)
 
 
-def _json(text: str, where: str) -> dict[str, int]:
+def _json(raw: bytes, where: str, most: int) -> dict[str, int]:
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or not all(type(number) is int for number in found.values()):
-        raise DirectoryError(f"{where} is not readable as a vocabulary: JSON must give each word a number.")
+        found, end = numbered(raw, len(raw) - len(raw.lstrip()), most)
+        if raw[end:].strip():
+            raise TableError("something stands behind its end")
+    except TableError as error:
+        raise DirectoryError(
+            f"{where} is not readable as a vocabulary: JSON must give each word a number, and {error}."
+        ) from None
     return found
 
 
-def _yaml(text: str, where: str) -> dict[str, int]:
+def _yaml(lines: Iterable[str], where: str) -> dict[str, int]:
     found: dict[str, int] = {}
     key: str | None = None
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(lines, start=1):
         line = line.rstrip("\r")
         if not line or line == "---" or (line.startswith("#") and ":" not in line):
             continue

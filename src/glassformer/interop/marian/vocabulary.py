@@ -10,6 +10,7 @@ from glassformer.data.cutting import Cut, SentencePieces
 from glassformer.data.foreign import ForeignSettings, by_number
 from glassformer.data.tokenizer import SIDES, Side
 from glassformer.errors import DataError, DirectoryError
+from glassformer.interop.counted import read_spm
 from glassformer.interop.files import inside, naming, read_bytes
 from glassformer.interop.marian.text import read_vocabulary
 
@@ -56,14 +57,14 @@ def marian_tokenizer(model_file: Path, named: Any, size: int, notes: list[str]) 
 
 
 def _read(path: Path, side: Side, size: int) -> _Vocabulary:
-    raw = read_bytes(path)
+    raw = read_spm(path, size) if path.suffix == ".spm" else read_bytes(path)
     with naming(path):
         if path.suffix == ".spm":
             numbers = {piece: number for number, piece in enumerate(SentencePieces(raw).pieces())}
         else:
-            numbers = read_vocabulary(raw, str(path))
+            numbers = read_vocabulary(raw, str(path), size)
             cutter = path.with_name(f"{side}.spm")  # OPUS-MT cuts text before Marian sees it
-            raw = read_bytes(inside(path.parent, cutter.name)) if cutter.exists() else b""
+            raw = read_spm(inside(path.parent, cutter.name), size) if cutter.exists() else b""
             if raw:
                 SentencePieces(raw)
         if missing := [piece for piece in (END, UNKNOWN) if piece not in numbers]:

@@ -1,0 +1,173 @@
+"""What a `tokenizer.json` describes is done as `tokenizers` does it: small ones of random parts, on any text."""
+
+import functools
+import io
+import json
+
+import sentencepiece
+from hypothesis import given
+from hypothesis import settings as tries
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from transformers.convert_slow_tokenizer import import_protobuf
+
+from glassformer.data.pipeline import Pipeline
+
+LINES = [
+    "the cat sat on the mat and the dog sat on the cat; it wasn't 1234 or 56 times",
+    "Où est passée la forêt d'à côté ? Ça coûte 1 234,50 € à Noël, « dit-elle ».",
+    "Žluťoučký kůň úpěl ďábelské ódy 2026. Широкая электрификация южных губерний",
+    "今日は良い天気ですね。東京タワーに行きましょう。 한국어 문장도 여기에 있습니다. हिन्दी में एक वाक्य है।",
+    "Emoji 😀 🎉 👩\u200d👩\u200d👧 work 100 % of 3.14159 times: #tag @user http://example.org/?a=b&c=d_e",
+]
+HOSTILE = "ab cd\t\n\r\u00a0\u3000\u2028\x85\x1c\u200b\u200c\u200d\u0301\u0308\u20e3\u0903\u093e\u0e33\u0600\ufeff\x00▁"
+HOSTILE += "ﬁ½①Ａ㍿ǅİΣς０Ⅷ๓ß\u1100\u1161\u11a8각\uff9e🇩🇪👍🏽©®™☃<>0xEé"
+letters = st.sampled_from(HOSTILE + "".join(LINES))
+texts = (
+    st.text(letters, max_size=40)
+    | st.text(st.characters(exclude_categories=["Cs", "Cn", "Co"]), max_size=12)
+    | st.lists(st.sampled_from(["[new]", "[tok] ", " <mask> ", "<extra_id_0>", "ab", "<0x41>", " "]), max_size=9).map(
+        "".join
+    )
+)
+
+
+@functools.cache
+def charsmap(rule):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES * 9),
+        model_writer=model,
+        vocab_size=200,
+        hard_vocab_limit=False,
+        normalization_rule_name=rule,
+        minloglevel=2,
+    )
+    proto = import_protobuf().ModelProto()
+    proto.ParseFromString(model.getvalue())
+    return proto.normalizer_spec.precompiled_charsmap
+
+
+NORMALIZERS = {
+    "none": lambda: None,
+    "nmt_nfkc": lambda: normalizers.Precompiled(charsmap("nmt_nfkc")),
+    "nfkc_cf": lambda: normalizers.Precompiled(charsmap("nfkc_cf")),
+    "NLLB": lambda: normalizers.Sequence(
+        [normalizers.Precompiled(charsmap("nmt_nfkc")), normalizers.Replace(Regex(" {2,}"), " ")]
+    ),
+    "Pegasus": lambda: normalizers.Sequence(
+        [normalizers.Replace(Regex(r"\n"), " "), normalizers.Replace(Regex(" {2,}"), " ")]
+    ),
+    "Llama": lambda: normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]),
+    "NFKC": lambda: normalizers.Sequence([normalizers.NFKC(), normalizers.Strip(), normalizers.Lowercase()]),
+    "NFD": lambda: normalizers.Sequence([normalizers.NFD(), normalizers.Strip(left=False)]),
+    "spaces": lambda: normalizers.Replace(Regex(r"\s+"), "▁"),
+}
+SPLITTERS = {
+    "none": lambda: None,
+    "metaspace": lambda: pre_tokenizers.Metaspace(),
+    "first": lambda: pre_tokenizers.Metaspace(prepend_scheme="first"),
+    "never": lambda: pre_tokenizers.Metaspace(prepend_scheme="never", split=False),
+    "T5": lambda: pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]),
+    "words first": lambda: pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="first")]
+    ),
+    "bytes": lambda: pre_tokenizers.ByteLevel(add_prefix_space=False),
+    "bytes, prefixed": lambda: pre_tokenizers.ByteLevel(),
+    "bytes, whole": lambda: pre_tokenizers.ByteLevel(use_regex=False),
+    "digits": lambda: pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.Metaspace()]
+    ),
+    "numbers": lambda: pre_tokenizers.Digits(),
+    "signs": lambda: pre_tokenizers.Punctuation("contiguous"),
+    "signs before": lambda: pre_tokenizers.Punctuation("merged_with_previous"),
+    "split": lambda: pre_tokenizers.Split(" ", "merged_with_next"),
+    "split away": lambda: pre_tokenizers.Split(Regex(r"\s+"), "removed"),
+}
+DECODERS = {
+    "none": lambda: None,
+    "metaspace": lambda: decoders.Metaspace(),
+    "never": lambda: decoders.Metaspace(prepend_scheme="never"),
+    "bytes": lambda: decoders.ByteLevel(),
+    "Llama": lambda: decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    ),
+    "strips": lambda: decoders.Sequence([decoders.Strip("a", 2, 0), decoders.Metaspace()]),
+}
+ADDED = [
+    AddedToken("[new]", normalized=True, single_word=False),
+    AddedToken("[tok]", lstrip=True, rstrip=True, normalized=False),
+    AddedToken("ab", single_word=True, normalized=True),
+]
+SPECIAL = [
+    AddedToken("</s>", special=True, normalized=False),
+    AddedToken("<mask>", special=True, normalized=False, lstrip=True),
+    AddedToken("<extra_id_0>", special=True, normalized=False),
+]
+
+
+def trained(kind, splitter, options):
+    """A small tokenizer with these parts; the letters that it knows are those of LINES, without the last."""
+    bytes_too = [f"<0x{byte:02X}>" for byte in range(256)] if options["byte_fallback"] else []
+    special = ["<unk>", "</s>", *bytes_too]
+    if kind == "unigram":
+        made = Tokenizer(models.Unigram())
+        trainer = trainers.UnigramTrainer(
+            vocab_size=500, special_tokens=special, unk_token="<unk>", show_progress=False
+        )
+    else:
+        made = Tokenizer(models.BPE(unk_token="<unk>", **options))
+        trainer = trainers.BpeTrainer(vocab_size=500, special_tokens=special, show_progress=False)
+    made.pre_tokenizer = SPLITTERS[splitter]()
+    made.train_from_iterator(LINES[:-1] * 5, trainer)
+    return made.to_str()
+
+
+@functools.cache
+def content(kind, normalizer, splitter, decoder, fallback, fused):
+    written = json.loads(trained(kind, splitter, {"byte_fallback": fallback, "fuse_unk": fused}))
+    written["model"]["byte_fallback"] = fallback
+    written["added_tokens"] = []
+    made = Tokenizer.from_str(json.dumps(written))
+    if NORMALIZERS[normalizer]() is not None:
+        made.normalizer = NORMALIZERS[normalizer]()
+    if DECODERS[decoder]() is not None:
+        made.decoder = DECODERS[decoder]()
+    made.add_special_tokens(SPECIAL)
+    made.add_tokens(ADDED)
+    return made
+
+
+@functools.cache
+def both(*parts):
+    theirs = content(*parts)
+    return theirs, Pipeline(theirs.to_str().encode())
+
+
+def check(parts, text):
+    theirs, ours = both(*parts)
+    if "</s>" in text or "<unk>" in text:
+        return
+    known = theirs.get_vocab()
+    pieces = ours.cut(text)
+    ids = theirs.encode(text, add_special_tokens=False).ids
+    assert [known[piece] for piece in pieces] == ids
+    shown = [piece for piece in pieces if piece != "<unk>"]
+    assert ours.join(shown) == theirs.decode([known[piece] for piece in shown], skip_special_tokens=False)
+
+
+@tries(max_examples=300)
+@given(
+    st.tuples(
+        st.sampled_from(["unigram", "bpe"]),
+        st.sampled_from(list(NORMALIZERS)),
+        st.sampled_from(list(SPLITTERS)),
+        st.sampled_from(list(DECODERS)),
+        st.booleans(),
+        st.booleans(),
+    ),
+    st.lists(texts, min_size=1, max_size=4),
+)
+def test_any_text_is_cut_as_theirs_cuts_it_and_joined_as_theirs_joins_it(parts, several):
+    for text in several:
+        check(parts, text)

@@ -1,0 +1,267 @@
+"""A directory whose tokenizer is a `tokenizer.json` alone, as `transformers` 5 saves it, cuts text as `transformers`.
+
+Where we differ, we mean to, as with the other tokenizers: no text names a special token, what is unknown stays visible.
+"""
+
+import functools
+import json
+import os
+import random
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as tries
+from transformers import PegasusTokenizer
+
+from glassformer.data import ForeignTokenizer
+from glassformer.errors import DirectoryError
+from glassformer.inspection.words import marks_of, words
+from glassformer.interop.door import open_foreign
+from glassformer.interop.hugging_face import open_hugging_face, write_hugging_face
+from glassformer.interop.hugging_face.tokenizer_json import json_tokenizer
+from glassformer.model import ModelConfig, Transformer
+from tests.interop.test_tokenizers import MAKERS, TEXTS, anything, common, comparable, opened_by_them, pieces_of, small
+
+pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses:UserWarning")
+
+
+class Saved:
+    """A tokenizer that `transformers` saved anew, opened by both."""
+
+    def __init__(self, directory, theirs, kind, config, languages=(None, None)):
+        theirs.save_pretrained(directory)
+        assert {path.name for path in directory.iterdir()} == {"tokenizer.json", "tokenizer_config.json"}
+        (directory / "config.json").write_text(json.dumps({"model_type": kind}))
+        self.directory, self.kind, self.config, self.languages = directory, kind, config, languages
+        self.theirs = opened_by_them(directory, languages)
+        self.read, note = json_tokenizer(directory, kind, config)
+        assert note is None, note
+        self.ours = self.read.between(*languages)
+        self.special = [token for token in self.theirs.all_special_tokens if "extra_id" not in token]
+
+    def ids(self, text, side):
+        """Theirs; where their labels end with the language, ours begin with it, as their models turn them round."""
+        ids = self.theirs(text)["input_ids"] if side == "source" else self.theirs(text_target=text)["input_ids"]
+        if side == "target" and self.ours.settings.after_source[1:]:
+            *ids, language = ids
+            ids = [language, *ids] if self.ours.settings.before_target else ids
+        return ids
+
+    def check(self, text):
+        if not any(token in text for token in self.special):
+            for side in ("source", "target"):
+                assert self.ours.encode(text, side) == self.ids(text, side)
+
+
+def of_case(name, directory, scratch):
+    made = MAKERS[name](scratch)
+    return Saved(directory, made.theirs, made.kind, made.config, made.languages)
+
+
+def pegasus(directory, _):
+    model = common("unigram", 2, -1, 1, 0)
+    path = directory.parent / "spiece.model"
+    path.write_bytes(model)
+    pieces = pieces_of(model)
+    theirs = PegasusTokenizer.from_pretrained(path.parent)
+    config = ModelConfig(**{**small("pegasus"), "vocab_size": len(pieces) + 200, "pad_id": 0, "bos_id": 0, "eos_id": 1})
+    return Saved(directory, theirs, "pegasus", config)
+
+
+NAMES = ["nllb", "nllb-legacy", "mbart25", "mbart50", "t5", "mt5", "bart", "pegasus"]
+every = pytest.mark.parametrize("name", NAMES)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    @functools.cache
+    def made(name):
+        here = tmp_path_factory.mktemp(name)
+        (here / "saved").mkdir()
+        return (pegasus if name == "pegasus" else functools.partial(of_case, name))(here / "saved", here)
+
+    return made
+
+
+@every
+def test_text_has_their_ids(saved, name):
+    for text in TEXTS:
+        saved(name).check(text)
+
+
+@every
+@tries(max_examples=100)
+@given(anything)
+def test_any_text_has_their_ids(saved, name, text):
+    saved(name).check(text)
+
+
+@every
+def test_ids_have_their_text(saved, name):
+    case, pick = saved(name), random.Random(name)
+    rows = [case.ours.encode(text, "target") for text in TEXTS]
+    rows += [[pick.randrange(case.config.vocab_size) for _ in range(pick.randint(0, 12))] for _ in range(300)]
+    for row in rows:
+        ids = comparable(case, row)
+        assert case.ours.decode(ids) == case.theirs.decode(ids, skip_special_tokens=True)
+
+
+@every
+def test_kept_in_our_directory_it_is_the_same(saved, name, tmp_path):
+    case = saved(name)
+    case.ours.write(tmp_path / "tokenizer")
+    again = ForeignTokenizer.read(tmp_path / "tokenizer")
+    assert again.files() == case.ours.files()
+    for text in TEXTS:
+        ids = case.ours.encode(text, "target")
+        assert again.encode(text, "target") == ids
+        assert again.decode(ids) == case.ours.decode(ids)
+
+
+@every
+def test_out_and_in_again_it_is_the_same_and_they_read_it(saved, name, tmp_path):
+    case = saved(name)
+    write_hugging_face(Transformer(case.config), case.ours, tmp_path)
+    again = open_hugging_face(tmp_path).tokenizer.between(*case.languages)
+    assert again.files() == case.ours.files()
+    theirs = opened_by_them(tmp_path, case.languages)
+    for text in TEXTS:
+        assert theirs(text)["input_ids"] == case.theirs(text)["input_ids"]
+
+
+@pytest.mark.parametrize("name", ["nllb", "nllb-legacy", "mbart25", "mbart50"])
+def test_every_language_has_their_number(saved, name):
+    case = saved(name)
+    assert (
+        len(case.read.settings.languages) == {"nllb": 202, "mbart25": 25, "mbart50": 52}[name.removesuffix("-legacy")]
+    )
+    for code, piece in case.read.settings.languages.items():
+        case.theirs.src_lang = code
+        source = case.read.between(code, None).encode("a", "source")
+        assert source == case.theirs("a")["input_ids"]
+        assert case.theirs.convert_tokens_to_ids(piece) in source
+    case.theirs.src_lang = case.languages[0]
+
+
+@every
+def test_no_text_names_a_special_token(saved, name):
+    ours = saved(name).ours
+    hidden = {ours._numbers["source"][token] for token in ("</s>", "<pad>", *ours.settings.languages.values())}
+    around = sum(number in hidden for number in ours.encode("", "source"))
+    for token in ("</s>", "<pad>", "<s>", *list(ours.settings.languages.values())[:3]):
+        ids = ours.encode(f"a {token} b", "source")
+        assert sum(number in hidden for number in ids) == around
+    assert name == "bart" or "⁇" in ours.decode(ours.encode("a ☃ b", "target"))
+
+
+def test_sentinels_and_masks_are_written_in_the_text(saved):
+    for name, texts in {
+        "t5": ["fill <extra_id_0> in", "<extra_id_1>", "a<extra_id_99>b", "x <extra_id_0>, y", "<extra_id_100>"],
+        "bart": ["fill <mask> in", "<mask>", "a<mask>b"],
+        "nllb": ["fill <mask> in", "a<mask>b"],
+        "pegasus": ["fill <mask_1> in", "<unk_5>", "a <mask_2>b"],
+    }.items():
+        for text in texts:
+            assert saved(name).ours.encode(text, "source") == saved(name).ids(text, "source")
+    ids = saved("t5").ours.encode("<extra_id_0> the dog", "target")
+    assert saved("t5").ours.decode(ids) == "<extra_id_0> the dog"
+
+
+def test_words_are_seen_in_its_pieces(saved):
+    for name in ("t5", "bart"):
+        ours = saved(name).ours
+        ids = ours.encode("The dog was tired.", "source")
+        found = words(ours.pieces(ids, "source"), marks_of(ours))
+        assert [word.text for word in found] == ["The", "dog", "was", "tired", "."]
+
+
+def changed(saved, directory, change):
+    """A copy whose tokenizer.json is another, in a directory with a model."""
+    write_hugging_face(Transformer(saved.config), saved.ours, directory)
+    content = json.loads((directory / "tokenizer.json").read_text())
+    change(content)
+    (directory / "tokenizer.json").write_text(json.dumps(content))
+    return open_foreign(directory, source_language=saved.languages[0], target_language=saved.languages[1])
+
+
+STRANGE = {
+    "normalizer is a 'BertNormalizer'": lambda file: file.update(normalizer={"type": "BertNormalizer"}),
+    "normalizer has the expression '(a+)+'": lambda file: file.update(
+        normalizer={"type": "Replace", "pattern": {"Regex": "(a+)+"}, "content": ""}
+    ),
+    "pre_tokenizer is a 'UnicodeScripts'": lambda file: file.update(pre_tokenizer={"type": "UnicodeScripts"}),
+    "pre_tokenizer is a Split that is inverted": lambda file: file.update(
+        pre_tokenizer={"type": "Split", "pattern": {"String": " "}, "behavior": "Removed", "invert": True}
+    ),
+    "model is a 'WordPiece'": lambda file: file["model"].update(type="WordPiece"),
+    "decoder is a 'CTC'": lambda file: file.update(decoder={"type": "CTC"}),
+    "post_processor is a 'Mine'": lambda file: file.update(post_processor={"type": "Mine"}),
+}
+
+
+@pytest.mark.parametrize("said", STRANGE)
+def test_what_is_not_known_is_named_and_the_model_takes_ids(saved, said, tmp_path):
+    opened = changed(saved("t5"), tmp_path, STRANGE[said])
+    assert opened.tokenizer is None
+    [note] = opened.notes
+    assert note.startswith(f"tokenizer.json cannot be read, its {said}")
+    assert note.endswith(" It takes ids, not text.")
+
+
+def test_dropped_merges_are_refused(saved, tmp_path):
+    opened = changed(saved("bart"), tmp_path, lambda file: file["model"].update(dropout=0.1))
+    assert opened.tokenizer is None
+    assert "has dropout = 0.1" in opened.notes[0]
+
+
+WRONG = {
+    "gives two pieces the same number": lambda file: file["model"]["vocab"].update({"one": 9, "two": 9}),
+    "merges 'a' and 'qqq', which are not pieces": lambda file: file["model"]["merges"].append(["a", "qqq"]),
+    "do not follow its pieces": lambda file: file["added_tokens"].append({"id": 5, "content": "[x]", "special": False}),
+    "has the number 999, outside of the model's": lambda file: file["model"]["vocab"].update({"one": 999}),
+    "one of its added_tokens is": lambda file: file["added_tokens"].append({"id": 5}),
+    "has more than": lambda file: file["model"]["vocab"].update({f"x{i}": 10_000 + i for i in range(10_000)}),
+}
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_what_is_wrong_is_said(saved, said, tmp_path):
+    with pytest.raises(DirectoryError, match=f"tokenizer.json: .*{said}"):
+        changed(saved("bart"), tmp_path, WRONG[said])
+
+
+def test_older_files_are_read_too(saved, tmp_path):
+    """They wrote merges as one text, a Metaspace by `add_prefix_space`, and no kind of a model."""
+
+    def older(file):
+        del file["model"]["type"]
+        if "merges" in file["model"]:
+            file["model"]["merges"] = [" ".join(pair) for pair in file["model"]["merges"]]
+        for part in (file["pre_tokenizer"], file["decoder"]):
+            if part["type"] == "Metaspace":
+                part |= {"add_prefix_space": True, "str_rep": "▁"}
+                del part["prepend_scheme"], part["split"]
+
+    for name in ("nllb", "bart", "mbart50"):
+        case = saved(name)
+        (tmp_path / name).mkdir()
+        read = changed(case, tmp_path / name, older).tokenizer
+        for text in TEXTS:
+            assert read.encode(text, "source") == case.ours.encode(text, "source")
+
+
+def test_a_bart_that_was_cut_off_before_its_mask(saved, tmp_path):
+    """facebook/bart-large-cnn has 50,264 tokens, and <mask> would be the next."""
+    case = saved("bart")
+    directory, mask = case.directory, "<mask>"
+    content = json.loads((directory / "tokenizer.json").read_text())
+    moved = [piece for piece in content["model"]["vocab"] if piece != mask]
+    content["model"]["vocab"] = {piece: number for number, piece in enumerate([*moved, mask])}
+    for token in content["added_tokens"]:
+        token["id"] = content["model"]["vocab"][token["content"]]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    ours, _ = json_tokenizer(tmp_path, "bart", ModelConfig(**{**small("bart"), "vocab_size": len(moved)}))
+    for text in [*TEXTS, "a <mask> b"]:
+        assert max(ours.encode(text, "source")) < len(moved)
