@@ -13,15 +13,15 @@ from starlette.exceptions import HTTPException
 
 from glassformer import __version__
 from glassformer.errors import GlassformerError
-from glassformer.web import explore, static, translating
+from glassformer.web import explore, static, translating, who
 from glassformer.web.guard import Door, Guard, responses
 from glassformer.web.house import House
 from glassformer.web.languages import AUTO
 from glassformer.web.manifest import parameters
 from glassformer.web.refusal import ClientLeftError, RefusedError, printable
-from glassformer.web.schemas import AskLibre, AskTrace, AskTranslation, AskWhatIf, Health
+from glassformer.web.schemas import AskLibre, AskTrace, AskTranslation, AskWhatIf, AskWho, Health
 
-ASKED = (AskTranslation, AskTrace, AskWhatIf, AskLibre)
+ASKED = (AskTranslation, AskTrace, AskWhatIf, AskWho, AskLibre)
 SILENT: Any = {"auto_configure": False, "tracing": False, "metrics": False, "logs": False}
 """FastAPI's own telemetry: nothing leaves this server but answers."""
 
@@ -48,6 +48,7 @@ def make_app(house: House, hosts: Sequence[str] = ()) -> Guard:
     _say_how_it_goes(app, house)
     app.include_router(translating.routes(house))
     app.include_router(explore.routes(house))
+    app.include_router(who.routes(house))
     served = house.service.served
     app.include_router(static.routes(static.page_files(), served.name, __version__, lambda: app.openapi()))
     app.openapi = lambda: _description(app)  # type: ignore[method-assign]

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from glassformer.errors import GlassformerError
 from glassformer.inspection.changes import Change, ForcePrefix, ReplaceToken
 from glassformer.inspection.trace_file import DETAILS
+from glassformer.model import ModelConfig
 from glassformer.translator import Translator
 from glassformer.web.guard import FIGURE_POLICY, responses
 from glassformer.web.house import IMMUTABLE, House, Large, LargeResponse, body_of, flag, in_json
@@ -176,11 +177,23 @@ def traced(house: House, wanted: AskTrace) -> Manifest:
     if beam > house.limits.trace_beam:
         raise RefusedError(422, f"beam = {beam} is more than the {house.limits.trace_beam} of a traced search.")
     translator = house.service.translator(wanted.source_language, wanted.target_language)
-    _check_length(house, translator.tokenizer.encode(wanted.text, "source"))
+    check_length(house, translator.tokenizer.encode(wanted.text, "source"))
     if wanted.target is not None:
-        _check_length(house, translator.tokenizer.encode(wanted.target, "target"))
-    trace = translator.trace(wanted.text, wanted.target, beam=beam, hypothesis=wanted.hypothesis)
+        check_length(house, translator.tokenizer.encode(wanted.target, "target"))
+    changes = [_forced(house, translator, wanted)] if wanted.prefix else []
+    trace = translator.trace(wanted.text, wanted.target, beam=beam, hypothesis=wanted.hypothesis, changes=changes)
     return _manifest(house, house.store.add(trace, translator.tokenizer))
+
+
+def _forced(house: House, translator: Translator, wanted: AskTrace) -> ForcePrefix:
+    """A way through a tree as the beginning of a translation."""
+    if wanted.target is not None:
+        raise RefusedError(422, "With a given target nothing is searched for, and no prefix can be forced.")
+    check_length(house, wanted.prefix)
+    start = translator.tokenizer.encode("", "target")[:-1]  # a language, with some models: it is forced anyhow
+    ids = wanted.prefix[len(start) :] if wanted.prefix[: len(start)] == start else wanted.prefix
+    _check_ids(ids, translator.model.config, translator.model.config.vocab_size)
+    return ForcePrefix(ids=ids)
 
 
 def changed(house: House, kept: Kept, wanted: AskWhatIf) -> Difference:
@@ -210,12 +223,17 @@ def _check_changes(house: House, kept: Kept, changes: Sequence[Change], translat
         if isinstance(change, (ReplaceToken, ForcePrefix)):
             size = config.source_vocab_size if isinstance(change, ReplaceToken) else config.vocab_size
             longer += len(change.ids)
-            if any(not 0 <= token < size or token == config.pad_id for token in change.ids):
-                raise RefusedError(422, f"A change puts a token that is none of the model's {size}.")
-    _check_length(house, range(len(kept.trace.about.asked.ids) + longer))
+            _check_ids(change.ids, config, size)
+    check_length(house, range(len(kept.trace.about.asked.ids) + longer))
 
 
-def _check_length(house: House, ids: Sequence[int]) -> None:
+def _check_ids(ids: Sequence[int], config: ModelConfig, size: int) -> None:
+    if any(not 0 <= token < size or token == config.pad_id for token in ids):
+        raise RefusedError(422, f"A change puts a token that is none of the model's {size}.")
+
+
+def check_length(house: House, ids: Sequence[int]) -> None:
+    """Refuse what is too long to be looked at."""
     if len(ids) > house.limits.trace_tokens:
         raise RefusedError(
             413, f"These are {len(ids)} tokens, and {house.limits.trace_tokens} are traced at most: take a part of it."

@@ -53,6 +53,8 @@ class Limits(Settings):
     """Hypotheses that a traced search keeps, at most."""
     changes: Count = 64
     """Changes of a what-if, with those that it stands on."""
+    who_translations: Count = 1000
+    """Translations that asking who a word is may take; long sentences have fewer words tried, or are answered 422."""
     traces: Count = 32
     """Traces that are kept; the one that was not asked for longest goes first."""
     trace_bytes: Count = 512 * 2**20
