@@ -8,14 +8,14 @@ import { fitted } from '../../src/page/state/fitting';
 import { START } from '../../src/page/state/selection';
 
 const side = { text: 'a b', ids: [1, 2], pieces: ['▁a', '▁b'], words: [[0, 1], [1, 2]] as [number, number][] };
-function made(encoder: number, decoder: number, recurrent = false): Exploration {
+function made(encoder: number, decoder: number, recurrent = false, live = true): Exploration {
   const tensors = [
     { name: 'encoder.layers.*.self_attention.weights', layers: encoder, shape: [1, 2, 2] },
     ...(recurrent ? [] : [{ name: 'decoder.layers.*.self_attention.weights', layers: decoder, shape: [1, 2, 2] }]),
     { name: 'decoder.layers.*.cross_attention.weights', layers: decoder, shape: [1, 2, 2] },
   ];
   const manifest = { source: side, target: side, first: '<s>', tensors, parameters: [], shared: {}, changes: [], config: { n_heads: 1 } };
-  return new Exploration(manifest as unknown as Manifest, {} as Source);
+  return new Exploration(manifest as unknown as Manifest, { live } as Source);
 }
 
 describe.each([[2, 2, false], [1, 6, false], [3, 1, true]])('the walk through %i + %i layers', (encoder, decoder, recurrent) => {
@@ -36,6 +36,11 @@ describe.each([[2, 2, false], [1, 6, false], [3, 1, true]])('the walk through %i
   it('leaves out what the model has not', () => {
     expect(steps.some((step) => step.kind === 'decoder-self' && step.screen === 'attention')).toBe(!recurrent);
   });
+});
+
+it('asks nothing where there is no model', () => {
+  expect(stepsOf(made(1, 1, false, false)).some((step) => step.asks)).toBe(false);
+  expect(stepsOf(made(1, 1)).some((step) => step.asks)).toBe(true);
 });
 
 it('waits for a sentence', () => {

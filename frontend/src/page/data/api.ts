@@ -3,6 +3,8 @@ import { texts } from '../strings';
 import { numbers } from './bytes';
 import type { Manifest, ModelInfo } from './manifest';
 import type { Tensor } from './tensor';
+import { received, type SentTree, type Tree } from './tree';
+import type { AskWho, WhoFound } from './who';
 
 export class ApiError extends Error {
   constructor(
@@ -17,6 +19,10 @@ export interface AskTrace {
   text: string;
   target?: string;
   beam?: number;
+  /** Which of those that the search ended is followed, the best first. */
+  hypothesis?: number;
+  /** Ids that the translation is made to begin with. */
+  prefix?: number[];
 }
 
 /** Part of a tensor: "3", "0:8", "8:"; `to` makes a weight small: "64x64"; `half` is "1" where float16 will do. */
@@ -39,6 +45,8 @@ export interface Api {
   tensor(id: string, name: string, cut?: Cut): Promise<Tensor>;
   weight(name: string, cut?: Cut): Promise<Tensor>;
   whatIf(id: string, changes: unknown[]): Promise<WhatIf>;
+  tree(id: string): Promise<Tree>;
+  who(wanted: AskWho, signal: AbortSignal): Promise<WhoFound>;
 }
 
 export function httpApi(base = '', fetcher: typeof fetch = (...given) => fetch(...given)): Api {
@@ -69,6 +77,8 @@ export function httpApi(base = '', fetcher: typeof fetch = (...given) => fetch(.
     tensor: async (id, name, cut) => tensorOf(await asked(`/api/explore/${id}/tensor/${name}${query(cut)}`)),
     weight: async (name, cut) => tensorOf(await asked(`/api/weight/${name}${query(cut)}`)),
     whatIf: async (id, changes) => (await posted(`/api/explore/${id}/what-if`, { changes })).json() as Promise<WhatIf>,
+    tree: async (id) => received((await (await asked(`/api/explore/${id}/tree`)).json()) as SentTree),
+    who: async (wanted, signal) => (await posted('/api/who', wanted, signal)).json() as Promise<WhoFound>,
   };
 }
 

@@ -2,23 +2,32 @@
 import type { Api, Cut } from './api';
 import type { File } from './safetensors';
 import type { Tensor } from './tensor';
+import { treeOfFile, type Tree } from './tree';
 
 export interface Source {
+  /** Whether there is a model behind it that can be asked anew. */
+  readonly live: boolean;
   tensor(name: string, cut?: Cut): Promise<Tensor>;
   /** A weight of the model, or part of it; null where it is not to be had. */
   weight(name: string, cut?: Cut): Promise<Tensor | null>;
+  /** The search that found the translation; null where that was given. */
+  tree(): Promise<Tree | null>;
 }
 
 export function httpSource(api: Api, id: string): Source {
   return {
+    live: true,
     tensor: (name, cut) => api.tensor(id, name, cut),
     weight: (name, cut) => api.weight(name, cut),
+    tree: () => api.tree(id),
   };
 }
 
 /** A file of `Trace.save`: taps under their names, weights under `parameters.`, whole. */
 export function fileSource(file: File): Source {
   return {
+    live: false,
+    tree: async () => treeOfFile(file),
     async tensor(name) {
       const found = file.tensor(name);
       if (found === null) throw new Error(`The file does not hold ${name}.`);

@@ -2,11 +2,13 @@
 import type { Component } from 'svelte';
 import { texts } from '../strings';
 import Attention from './attention/Attention.svelte';
+import Beam from './beam/Beam.svelte';
 import Bridge from './bridge/Bridge.svelte';
 import Film from './film/Film.svelte';
 import type { ScreenProps } from './props';
 import Sentence from './sentence/Sentence.svelte';
 import Tokens from './tokens/Tokens.svelte';
+import Who from './who/Who.svelte';
 
 export interface Screen {
   id: string;
@@ -21,6 +23,8 @@ export const SCREENS: Screen[] = [
   { id: 'attention', letter: 'C', title: texts.screen.attention.title, component: Attention },
   { id: 'bridge', letter: 'E', title: texts.screen.bridge.title, component: Bridge },
   { id: 'film', letter: 'F', title: texts.screen.film.title, component: Film },
+  { id: 'beam', letter: 'H', title: texts.screen.beam.title, component: Beam },
+  { id: 'who', letter: 'J', title: texts.screen.who.title('it'), component: Who },
 ];
 
 export function screenOf(id: string): Screen {

@@ -9,6 +9,8 @@ export interface Step {
   screen: string;
   kind?: Kind;
   tab?: Tab;
+  /** Whether it asks the model anew, which a saved page cannot. */
+  asks?: boolean;
 }
 
 export const STEPS: Step[] = [
@@ -25,6 +27,8 @@ export const STEPS: Step[] = [
   { title: 'One word, across', screen: 'attention', kind: 'cross', tab: 'word' },
   { title: 'Which head finds the word', screen: 'attention', kind: 'cross', tab: 'compare' },
   { title: 'Token by token', screen: 'film', kind: 'decoder-self' },
+  { title: 'Every hypothesis', screen: 'beam' },
+  { title: 'Who is “it”?', screen: 'who', asks: true },
 ];
 
 /** The steps that a trace has something for: a model may have no attention of a kind. */
@@ -32,7 +36,8 @@ export function stepsOf(exploration: Exploration | null): Step[] {
   if (exploration === null) return STEPS.slice(0, 1);
   const kinds = new Set(exploration.places.map((place) => place.kind));
   if (!kinds.has('decoder-self')) kinds.delete('decoder-self');
-  return STEPS.filter((step) => step.kind === undefined || kinds.has(step.kind) || step.screen === 'tokens');
+  const has = (step: Step) => step.kind === undefined || kinds.has(step.kind) || step.screen === 'tokens';
+  return STEPS.filter((step) => has(step) && (step.asks !== true || exploration.live));
 }
 
 /** Which step a selection is at: the one that says most of it. */

@@ -19,12 +19,25 @@ export interface Selection {
   s: string;
   b: number;
   t: string;
+  /** Which hypothesis of the search is followed, the best is 0; what the translation is made to begin with, "12.7". */
+  y: number;
+  f: string;
+  /** A node of the search's tree; the length penalty that its ends are ranked by, in hundredths. */
+  n: number | null;
+  a: number | null;
+  /** Who is it: the word, its candidates "animal,street", another word in the second sentence "tired=wide". */
+  w: string;
+  c: string;
+  i: string;
 }
 
-export const START: Selection = { v: 'sentence', at: '', h: 0, q: 0, k: null, tab: 'word', s: '', b: 4, t: '' };
+export const START: Selection = { v: 'sentence', at: '', h: 0, q: 0, k: null, tab: 'word', s: '', b: 4, t: '', y: 0, f: '', n: null, a: null, w: '', c: '', i: '' };
 
-const TEXTS = ['v', 'at', 's', 't'] as const;
-const NUMBERS = ['h', 'q', 'b'] as const;
+/** What belongs to one sentence only. */
+export const ANEW: Partial<Selection> = { y: 0, f: '', n: null, w: '', c: '', i: '' };
+
+const TEXTS = ['v', 'at', 's', 't', 'f', 'w', 'c', 'i'] as const;
+const NUMBERS = ['h', 'q', 'b', 'y'] as const;
 
 /** Only what differs from the start is written, in one order, so that a view has one address. */
 export function toHash(selection: Selection): string {
@@ -42,10 +55,15 @@ export function fromHash(hash: string): Selection {
   const found = { ...START };
   for (const key of TEXTS) found[key] = read.get(key) ?? START[key];
   for (const key of NUMBERS) found[key] = whole(read.get(key)) ?? START[key];
-  found.k = whole(read.get('k'));
+  for (const key of ['k', 'n', 'a'] as const) found[key] = whole(read.get(key));
   const tab = read.get('tab') as Tab;
   found.tab = TABS.includes(tab) ? tab : START.tab;
   return found;
+}
+
+/** The ids that a translation is made to begin with; none where that cannot be read. */
+export function forcedIds(selection: Pick<Selection, 'f'>): number[] {
+  return /^\d{1,9}(\.\d{1,9})*$/.test(selection.f) ? selection.f.split('.').map(Number) : [];
 }
 
 function whole(text: string | null): number | null {
