@@ -121,7 +121,8 @@ def test_who_it_is_has_pythons_numbers_and_verdict(port, street):
     assert found["verdicts"] == [
         [reading.candidates[reading.verdict], " ".join(reading.in_words.split())] for reading in who.readings
     ]
-    assert found["badges"] == [pytest.approx(0, abs=1e-9)]
+    assert found["badges"]
+    assert max(found["badges"]) < 1e-4
     rows = {row["kind"]: row for row in found["rows"]}
     kinds = {row.kind for reading in who.readings for row in reading.evidence}
     assert rows.keys() == kinds

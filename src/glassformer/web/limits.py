@@ -44,7 +44,7 @@ class Limits(Settings):
     seconds: Seconds = 60
     """For one request, waiting included; then 503, and what it had under way is given up."""
     tracing: Count = 1
-    """Traces, what-ifs, figures and trace files that are made at once."""
+    """Traces, what-ifs, figures, trace files and answers to who a word is, made at once."""
     tracing_waiting: Count = 16
     """Of these, how many may wait; one more is answered 503."""
     trace_tokens: Count = 128
