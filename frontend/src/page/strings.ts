@@ -258,6 +258,7 @@ export const texts = {
       rankBefore: 'Search',
       tokens: 'tokens',
       show: 'Show',
+      allEnds: (n: number) => `All ${n}`,
     },
     who: {
       title: (word: string) => `Who is “${word}”?`,
