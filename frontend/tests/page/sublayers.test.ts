@@ -142,6 +142,8 @@ describe('the way around a sub-layer', () => {
     const asked: string[] = [];
     const names = ['encoder.input', 'encoder.layers.*.hidden', ...['self_attention', 'feed_forward'].flatMap((part) => ['.output', '_norm.output', '_norm.residual'].map((end) => `encoder.layers.*.${part}${end}`))];
     const source: Source = {
+      live: false,
+      tree: async () => null,
       tensor: async (name) => (asked.push(name), { values: one(4), shape: [2, 2], axes: [] }) as unknown as Tensor,
       weight: async () => null,
     };
@@ -206,7 +208,7 @@ describe('the output', () => {
 describe('a row of a tensor', () => {
   const whole: Tensor = { values: Float32Array.from({ length: 6 }, (_, i) => i), shape: [3, 2], axes: [] };
   const manifest = { tensors: [{ name: 'logits', shape: [3, 2] }], parameters: [], shared: {}, pieces: { 7: '▁it' } };
-  const from = (tensor: Source['tensor']) => new Exploration(manifest as unknown as Manifest, { tensor, weight: async () => null });
+  const from = (tensor: Source['tensor']) => new Exploration(manifest as unknown as Manifest, { live: false, tree: async () => null, tensor, weight: async () => null });
 
   it('is the same from a server, which sends it alone, and from a file, which gives all', async () => {
     const server = from(async (_, cut) => ({ ...whole, values: whole.values.slice(2 * Number(cut?.rows), 2 * Number(cut?.rows) + 2), shape: [1, 2] }));

@@ -9,7 +9,7 @@ import { START } from '../../src/page/state/selection';
 
 const side = { text: 'a b', ids: [1, 2], pieces: ['▁a', '▁b'], words: [[0, 1], [1, 2]] as [number, number][] };
 const WHOLE = ['encoder.layers.*.feed_forward_norm.residual', 'decoder.layers.*.feed_forward_norm.residual', 'output.likeliest'];
-function made(encoder: number, decoder: number, recurrent = false, whole = true): Exploration {
+function made(encoder: number, decoder: number, recurrent = false, whole = true, live = true): Exploration {
   const tensors = [
     { name: 'encoder.layers.*.self_attention.weights', layers: encoder, shape: [1, 2, 2] },
     ...(recurrent ? [] : [{ name: 'decoder.layers.*.self_attention.weights', layers: decoder, shape: [1, 2, 2] }]),
@@ -17,7 +17,7 @@ function made(encoder: number, decoder: number, recurrent = false, whole = true)
     ...(whole ? WHOLE.map((name) => ({ name, layers: name.startsWith('e') ? encoder : name.startsWith('d') ? decoder : null, shape: [2, 4] })) : []),
   ];
   const manifest = { source: side, target: side, first: '<s>', tensors, parameters: [], shared: {}, changes: [], config: { n_heads: 1 } };
-  return new Exploration(manifest as unknown as Manifest, {} as Source);
+  return new Exploration(manifest as unknown as Manifest, { live } as Source);
 }
 
 describe.each([[2, 2, false], [1, 6, false], [3, 1, true]])('the walk through %i + %i layers', (encoder, decoder, recurrent) => {
@@ -51,6 +51,11 @@ describe.each([[2, 2, false], [1, 6, false], [3, 1, true]])('the walk through %i
     const patch = to(step!, selection, exploration);
     expect({ ...selection, ...patch }).toMatchObject({ v: 'sublayers', at: selection.at, q: 1, n: null, part: '' });
   });
+});
+
+it('asks nothing where there is no model', () => {
+  expect(stepsOf(made(1, 1, false, true, false)).some((step) => step.asks)).toBe(false);
+  expect(stepsOf(made(1, 1)).some((step) => step.asks)).toBe(true);
 });
 
 it('waits for a sentence', () => {

@@ -12,9 +12,9 @@ from pydantic.json_schema import models_json_schema
 
 from glassformer.web.guard import KEY_IN_BODY, OPEN
 from glassformer.web.limits import Limits
-from glassformer.web.schemas import AskDetect, AskLibre, AskTrace, AskTranslation, AskWhatIf
+from glassformer.web.schemas import AskDetect, AskLibre, AskTrace, AskTranslation, AskWhatIf, AskWho
 
-ASKED = (AskTranslation, AskTrace, AskWhatIf, AskLibre, AskDetect)
+ASKED = (AskTranslation, AskTrace, AskWhatIf, AskWho, AskLibre, AskDetect)
 SCHEMAS = "#/components/schemas/"
 DOOR = (400, 401, 403, 413, 421, 431, 503)
 """What any request may be answered before its route hears of it."""

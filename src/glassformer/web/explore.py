@@ -10,9 +10,11 @@ from fastapi.responses import HTMLResponse, JSONResponse
 
 from glassformer.errors import GlassformerError
 from glassformer.inspection import explorer
+from glassformer.inspection.changes import ForcePrefix
 from glassformer.inspection.figures import VIEWS, FigureOptions
 from glassformer.inspection.manifest import Manifest, manifest, weights_of
 from glassformer.inspection.trace_file import DETAILS
+from glassformer.translator import Translator
 from glassformer.web.guard import FIGURE_POLICY, responses
 from glassformer.web.house import IMMUTABLE, House, Large, LargeResponse, body_of, flag, in_json
 from glassformer.web.reading import asked
@@ -21,7 +23,7 @@ from glassformer.web.schemas import AskTrace, AskWhatIf, Difference, Ranked
 from glassformer.web.service import finite
 from glassformer.web.store import Kept
 from glassformer.web.tensors import Cut, cut, sent, summary
-from glassformer.web.what_if import GivenUp, changed, check_length, ranked, texts_of
+from glassformer.web.what_if import GivenUp, changed, check_ids, check_length, ranked, texts_of
 
 WRONG = responses(401, 404, 413, 422, 503)
 SPAN = {"pattern": "^([0-9]{1,9}|[0-9]{0,9}:[0-9]{0,9})$"}
@@ -246,8 +248,20 @@ def traced(house: House, wanted: AskTrace) -> Manifest:
     check_length(house.limits, len(translator.tokenizer.encode(wanted.text, "source")))
     if wanted.target is not None:
         check_length(house.limits, len(translator.tokenizer.encode(wanted.target, "target")))
-    trace = translator.trace(wanted.text, wanted.target, beam=beam, hypothesis=wanted.hypothesis)
+    changes = [_forced(house, translator, wanted)] if wanted.prefix else []
+    trace = translator.trace(wanted.text, wanted.target, beam=beam, hypothesis=wanted.hypothesis, changes=changes)
     return _manifest(house, house.store.add(trace, translator.tokenizer))
+
+
+def _forced(house: House, translator: Translator, wanted: AskTrace) -> ForcePrefix:
+    """A way through a tree as the beginning of a translation."""
+    if wanted.target is not None:
+        raise RefusedError(422, "With a given target nothing is searched for, and no prefix can be forced.")
+    check_length(house.limits, len(wanted.prefix))
+    start = translator.tokenizer.encode("", "target")[:-1]  # a language, with some models: it is forced anyhow
+    ids = wanted.prefix[len(start) :] if wanted.prefix[: len(start)] == start else wanted.prefix
+    check_ids(ids, translator.model.config, translator.model.config.vocab_size)
+    return ForcePrefix(ids=ids)
 
 
 def _manifest(house: House, kept: Kept) -> Manifest:

@@ -44,7 +44,7 @@ class Limits(Settings):
     seconds: Seconds = 60
     """For one request, waiting included; then 503, and what it had under way is given up."""
     tracing: Count = 1
-    """Traces, what-ifs, rankings of heads, figures and trace files that are made at once."""
+    """Traces, what-ifs, rankings of heads, figures, files and answers to who a word is, made at once."""
     tracing_waiting: Count = 16
     """Of these, how many may wait; one more is answered 503."""
     trace_tokens: Count = 128
@@ -53,6 +53,8 @@ class Limits(Settings):
     """Hypotheses that a traced search keeps, at most."""
     changes: Count = 64
     """Changes of a what-if, with those that it stands on."""
+    who_translations: Count = 1000
+    """Translations that asking who a word is may take; long sentences have fewer words tried, or are answered 422."""
     traces: Count = 32
     """Traces that are kept; the one that was not asked for longest goes first."""
     trace_bytes: Count = 512 * 2**20

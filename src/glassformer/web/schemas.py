@@ -56,6 +56,8 @@ class AskTrace(Settings):
     """Hypotheses kept while searching. Unless given 4, or as many as the server allows."""
     hypothesis: Place = 0
     """Which of those that the search ended is followed, the best first."""
+    prefix: list[Place] = Field(default_factory=list)
+    """Ids of tokens that the translation is made to begin with: a way through a tree, up to some node."""
     source_language: Text | None = None
     """The language of the text, where a model knows many."""
     target_language: Text | None = None
@@ -100,6 +102,23 @@ class AskWhatIf(BaseModel):
     """Words of the source that are others; after all `changes`."""
     reference: Text | None = None
     """A translation to compare with: then chrF is wanted before and after."""
+
+
+class AskWho(Settings):
+    """`POST /api/who`."""
+
+    text: Text
+    """The sentence."""
+    word: Text = "it"
+    """The word that may be taken for one or another; "it#2" is the second of them."""
+    candidates: Annotated[list[Text], Field(min_length=2, max_length=8)] | None = None
+    """Nouns of the sentence; unless given, those behind an English determiner."""
+    instead: Replacement | None = None
+    """A word that is another in a second sentence; unless given, one is looked for with which the pronoun changes."""
+    source_language: Text | None = None
+    """The language of the text, where a model knows many."""
+    target_language: Text | None = None
+    """The language of the translation, where a model knows many."""
 
 
 class AskLibre(BaseModel):
@@ -222,6 +241,59 @@ class Ranked(BaseModel):
     """Every head, the dearest first."""
 
     heads: list[HeadWorth]
+
+
+class EvidenceRow(BaseModel):
+    """A row of the table of who a word is."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    kind: str
+    name: str
+    values: list[float]
+    """One a candidate, the larger the more."""
+    counted: bool
+    points_to: int | None = None
+    """The candidate with the largest number; None where another is too close."""
+    note: str
+
+
+class ReadingOf(BaseModel):
+    """One sentence, and what the model takes the word for in it."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    source: str
+    translation: str
+    word: str
+    candidates: list[str]
+    pronoun: str | None = None
+    """What the word became; None where no word of the translation follows any candidate."""
+    scores: dict[str, float]
+    """The log-probability of the translation with each alternative in the pronoun's place, in nats."""
+    own_pronouns: list[str | None]
+    evidence: list[EvidenceRow]
+    verdict: int | None = None
+    """The candidate; None for "undecided"."""
+    votes: tuple[int, int]
+    """How many rows point to it, of those that count and point to anyone."""
+    preference: float | None = None
+    """By how many nats the pronoun is likelier than the best of its alternatives."""
+    in_words: str
+
+
+class WhoFound(BaseModel):
+    """Who a word is, in a sentence and in a second one that differs in a word."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    swap: tuple[str, str] | None = None
+    """The word that differs, and what stands there in the second sentence."""
+    found: bool
+    """Whether the second sentence was looked for, rather than asked for."""
+    tries: int
+    """Words that were tried in each candidate's place."""
+    readings: list[ReadingOf]
 
 
 class Health(BaseModel):

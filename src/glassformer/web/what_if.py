@@ -1,11 +1,12 @@
 """What-ifs by HTTP: words made into changes, everything bounded, and what came of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from glassformer.evaluation import sentence_chrf
 from glassformer.inspection.changes import Change, ForcePrefix, ReplaceToken
 from glassformer.inspection.manifest import manifest, weights_of
 from glassformer.inspection.what_if import rank_heads_of
+from glassformer.model import ModelConfig
 from glassformer.translator import Translator
 from glassformer.web.house import House
 from glassformer.web.limits import Limits
@@ -71,6 +72,12 @@ def check_length(limits: Limits, tokens: int) -> None:
         )
 
 
+def check_ids(ids: Sequence[int], config: ModelConfig, size: int) -> None:
+    """Refuse tokens that are none of a vocabulary of this size."""
+    if any(not 0 <= token < size or token == config.pad_id for token in ids):
+        raise RefusedError(422, f"A change puts a token that is none of the model's {size}.")
+
+
 def _translator(house: House, kept: Kept) -> Translator:
     translator = house.service.translator(None, None)
     translator.tokenizer = kept.tokenizer
@@ -101,6 +108,5 @@ def _check_tokens(house: House, kept: Kept, changes: list[Change], translator: T
         if isinstance(change, (ReplaceToken, ForcePrefix)):
             size = config.source_vocab_size if isinstance(change, ReplaceToken) else config.vocab_size
             tokens += len(change.ids)
-            if any(not 0 <= token < size or token == config.pad_id for token in change.ids):
-                raise RefusedError(422, f"A change puts a token that is none of the model's {size}.")
+            check_ids(change.ids, config, size)
     check_length(house.limits, tokens)

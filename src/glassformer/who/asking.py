@@ -101,8 +101,8 @@ class Asking:
         if len(spots) < 2 or any(spot.start == word.start for spot in spots):
             found = ", ".join(repr(spot.text) for spot in spots) or "none"
             raise InputError(
-                f"It takes two candidates at least for {word.text!r}, and found were {found}: name them, "
-                "--candidates animal,street."
+                f"It takes two candidates at least for {word.text!r}, and found were {found}: name them "
+                "(candidates: animal, street)."
             )
         return spots
 

@@ -46,6 +46,24 @@ class Reading:
             return None
         return self.scores[self.pronoun] - max(value for word, value in self.scores.items() if word != self.pronoun)
 
+    @property
+    def in_words(self) -> str:
+        """What comes of it, in one sentence or two."""
+        agree, of = self.votes
+        if self.verdict is None:
+            said = f"Undecided: no candidate for {self.word!r} is ahead of the others in this model."
+        else:
+            name = self.candidates[self.verdict]
+            said = f"This model takes {self.word!r} for {name!r}: {agree} of {of} rows point there."
+        if self.pronoun is None:
+            return f"{said} No word of the translation follows any of them, and that is what decides."
+        said = f"{said} It becomes {self.pronoun!r}"
+        if self.preference is None:
+            return f"{said}, whatever stands in the nouns' places."
+        second = max((word for word in self.scores if word != self.pronoun), key=lambda word: self.scores[word])
+        behind = "before" if self.preference >= 0 else "behind"
+        return f"{said}, {abs(self.preference):.1f} nats {behind} {second!r}."
+
 
 @dataclass(frozen=True)
 class Who:

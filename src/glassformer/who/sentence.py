@@ -57,7 +57,7 @@ def _cased(word: str, like: str) -> str:
 def find(sentence: str, name: str) -> Spot:
     """The word of this name; "it#2" is the second of them."""
     wanted, _, number = name.rpartition("#")
-    if not (wanted and number.isdecimal() and int(number) > 0):
+    if not (wanted and number.isdecimal() and len(number) < 10 and int(number) > 0):
         wanted, number = name, "1"
     found = list(re.finditer(rf"(?<!\w){re.escape(wanted.strip())}(?!\w)", sentence, re.IGNORECASE))
     if not wanted.strip() or not found:

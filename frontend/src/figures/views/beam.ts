@@ -74,15 +74,15 @@ function pathOf(data: BeamData, node: number): number[] {
   return way.reverse();
 }
 
-function isGrown(node: BeamNode): boolean {
+export function isGrown(node: BeamNode): boolean {
   return node.fate === 'kept' || node.fate === 'ended' || node.fate === 'abandoned';
 }
 
 /** Runs with their rows: a first child goes straight on, the others below; the best path comes first. */
-export function layout(data: BeamData): Run[] {
+export function layout(data: BeamData, drawn: (node: BeamNode, number: number) => boolean = isGrown): Run[] {
   const children: number[][] = data.nodes.map(() => []);
   data.nodes.forEach((node, number) => {
-    if (node.parent >= 0 && isGrown(node)) (children[node.parent] as number[]).push(number);
+    if (node.parent >= 0 && drawn(node, number)) (children[node.parent] as number[]).push(number);
   });
   const best = new Set(data.ended[0] === undefined ? [] : pathOf(data, data.ended[0]));
   const depth: number[] = [];
@@ -101,7 +101,8 @@ export function layout(data: BeamData): Run[] {
     let last = node;
     while (
       (children[last] as number[]).length === 1 &&
-      best.has((children[last] as number[])[0] as number) === best.has(node)
+      best.has((children[last] as number[])[0] as number) === best.has(node) &&
+      isGrown(data.nodes[(children[last] as number[])[0] as number] as BeamNode)
     ) {
       last = (children[last] as number[])[0] as number;
       nodes.push(last);
@@ -272,7 +273,7 @@ function beside(data: BeamData, run: Run, last: BeamNode, x: number, line: numbe
   return text(x, line + 2.9, cut(parts.join(', '), room), { fill: sheet.theme.quiet, halo: sheet.theme.ground });
 }
 
-function ordinal(rank: number): string {
+export function ordinal(rank: number): string {
   const ends: Record<number, string> = { 1: 'st', 2: 'nd', 3: 'rd' };
   const teen = rank % 100 > 10 && rank % 100 < 14;
   return `${rank}${teen ? 'th' : (ends[rank % 10] ?? 'th')}`;

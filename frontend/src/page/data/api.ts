@@ -3,6 +3,8 @@ import { texts } from '../strings';
 import { numbers } from './bytes';
 import type { Manifest, ModelInfo } from './manifest';
 import type { Tensor } from './tensor';
+import { received, type SentTree, type Tree } from './tree';
+import type { AskWho, WhoFound } from './who';
 
 export class ApiError extends Error {
   constructor(
@@ -17,6 +19,10 @@ export interface AskTrace {
   text: string;
   target?: string;
   beam?: number;
+  /** Which of those that the search ended is followed, the best first. */
+  hypothesis?: number;
+  /** Ids that the translation is made to begin with. */
+  prefix?: number[];
 }
 
 /** Part of a tensor: "3", "0:8", "8:"; `to` makes a weight small: "64x64"; `half` is "1" where float16 will do. */
@@ -55,6 +61,8 @@ export interface Api {
   figure(id: string, name: string, told: Record<string, string>): Promise<Blob>;
   /** The explorer of a trace as one HTML file. */
   page(id: string): Promise<Blob>;
+  tree(id: string): Promise<Tree>;
+  who(wanted: AskWho, signal: AbortSignal): Promise<WhoFound>;
 }
 
 export function httpApi(base = '', fetcher: typeof fetch = (...given) => fetch(...given)): Api {
@@ -91,6 +99,8 @@ export function httpApi(base = '', fetcher: typeof fetch = (...given) => fetch(.
     heads: async (id) => ((await (await asked(`/api/explore/${id}/heads`)).json()) as { heads: HeadWorth[] }).heads,
     figure: async (id, name, told) => (await asked(`/api/explore/${id}/figure/${name}?${new URLSearchParams(told)}`)).blob(),
     page: async (id) => (await asked(`/api/explore/${id}/explorer.html`)).blob(),
+    tree: async (id) => received((await (await asked(`/api/explore/${id}/tree`)).json()) as SentTree),
+    who: async (wanted, signal) => (await posted('/api/who', wanted, signal)).json() as Promise<WhoFound>,
   };
 }
 

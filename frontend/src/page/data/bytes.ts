@@ -14,15 +14,26 @@ const READERS: Record<string, { size: number; read: (view: DataView, at: number)
   float32: { size: 4, read: (view, at) => view.getFloat32(at, true) },
   float16: { size: 2, read: (view, at) => fromHalf(view.getUint16(at, true)) },
   float64: { size: 8, read: (view, at) => view.getFloat64(at, true) },
-  int32: { size: 4, read: (view, at) => view.getInt32(at, true) },
   uint8: { size: 1, read: (view, at) => view.getUint8(at) },
+  int32: { size: 4, read: (view, at) => view.getInt32(at, true) },
   int64: { size: 8, read: (view, at) => Number(view.getBigInt64(at, true)) },
 };
 
 /** `dtype` as NumPy names it. */
 export function numbers(bytes: Uint8Array, dtype: string): Float32Array {
+  const { length, at } = readerOf(bytes, dtype);
+  return Float32Array.from({ length }, (_, i) => at(i));
+}
+
+/** The same in double precision, for short lists whose last digits count. */
+export function exactly(bytes: Uint8Array, dtype: string): number[] {
+  const { length, at } = readerOf(bytes, dtype);
+  return Array.from({ length }, (_, i) => at(i));
+}
+
+function readerOf(bytes: Uint8Array, dtype: string): { length: number; at: (i: number) => number } {
   const reader = READERS[dtype];
   if (reader === undefined) throw new Error(`Numbers of the kind ${dtype} cannot be read here.`);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  return Float32Array.from({ length: bytes.byteLength / reader.size }, (_, i) => reader.read(view, i * reader.size));
+  return { length: bytes.byteLength / reader.size, at: (i) => reader.read(view, i * reader.size) };
 }

@@ -61,7 +61,8 @@ export interface Manifest {
   tensors: Folded[];
   parameters: Folded[];
   shared: Record<string, string>;
-  tree: { nodes: number; limit: number; ended: Ended[] } | null;
+  /** Not there where the target was given. */
+  tree?: { nodes: number; limit: number; ended: Ended[] } | null;
 }
 
 export interface ModelInfo {

@@ -4,6 +4,7 @@ import { unfolded, type Folded, type Manifest } from './manifest';
 import { placesOf, type AttentionPlace } from './places';
 import type { Source } from './source';
 import { grid, row, type Tensor } from './tensor';
+import type { Tree } from './tree';
 
 export type Side = 'source' | 'target';
 
@@ -20,7 +21,7 @@ export class Exploration {
   readonly tensors: Map<string, Folded>;
   readonly parameters: Map<string, Folded>;
   readonly places: AttentionPlace[];
-  private readonly kept = new Map<string, Promise<Tensor | null>>();
+  private readonly kept = new Map<string, Promise<unknown>>();
 
   constructor(
     readonly manifest: Manifest,
@@ -67,8 +68,18 @@ export class Exploration {
     return this.once(`weight ${name} ${JSON.stringify(cut ?? {})}`, () => this.source.weight(name, cut));
   }
 
-  private once(key: string, ask: () => Promise<Tensor | null>): Promise<Tensor | null> {
-    let found = this.kept.get(key);
+  /** The search that found the translation; null where that was given. */
+  async tree(): Promise<Tree | null> {
+    return this.manifest.given ? null : this.once('search', () => this.source.tree());
+  }
+
+  /** Whether there is a model that can be asked anew. */
+  get live(): boolean {
+    return this.source.live;
+  }
+
+  private once<T>(key: string, ask: () => Promise<T>): Promise<T> {
+    let found = this.kept.get(key) as Promise<T> | undefined;
     if (found === undefined) {
       found = ask();
       this.kept.set(key, found);

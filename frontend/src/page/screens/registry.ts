@@ -2,6 +2,7 @@
 import type { Component } from 'svelte';
 import { texts } from '../strings';
 import Attention from './attention/Attention.svelte';
+import Beam from './beam/Beam.svelte';
 import Bridge from './bridge/Bridge.svelte';
 import Film from './film/Film.svelte';
 import type { ScreenProps } from './props';
@@ -10,6 +11,7 @@ import Softmax from './softmax/Softmax.svelte';
 import Sublayers from './sublayers/Sublayers.svelte';
 import Tokens from './tokens/Tokens.svelte';
 import WhatIf from './whatif/WhatIf.svelte';
+import Who from './who/Who.svelte';
 
 export interface Screen {
   id: string;
@@ -28,7 +30,9 @@ export const SCREENS: Screen[] = [
   { id: 'bridge', letter: 'E', title: texts.screen.bridge.title, component: Bridge },
   { id: 'film', letter: 'F', title: texts.screen.film.title, component: Film },
   { id: 'softmax', letter: 'G', title: texts.screen.softmax.title, component: Softmax },
+  { id: 'beam', letter: 'H', title: texts.screen.beam.title, component: Beam },
   { id: 'whatif', letter: 'I', title: texts.screen.whatif.title, component: WhatIf, differs: true },
+  { id: 'who', letter: 'J', title: texts.screen.who.title('it'), component: Who },
 ];
 
 export function screenOf(id: string): Screen {

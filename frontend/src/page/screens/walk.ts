@@ -13,6 +13,8 @@ export interface Step {
   /** A tensor without which there is nothing to show: a file may have left it out. */
   needs?: string;
   tab?: Tab;
+  /** Whether it asks the model anew, which a saved page cannot. */
+  asks?: boolean;
 }
 
 export const STEPS: Step[] = [
@@ -32,7 +34,9 @@ export const STEPS: Step[] = [
   { title: 'The rest of a decoder layer', screen: 'sublayers', side: 'target', needs: 'decoder.layers.0.feed_forward_norm.residual' },
   { title: 'Token by token', screen: 'film', kind: 'decoder-self' },
   { title: 'The next token', screen: 'softmax', side: 'target', needs: 'output.likeliest' },
+  { title: 'Every hypothesis', screen: 'beam' },
   { title: 'What if?', screen: 'whatif' },
+  { title: 'Who is “it”?', screen: 'who', asks: true },
 ];
 
 /** The steps that a trace has something for: a model may have no attention of a kind. */
@@ -41,7 +45,7 @@ export function stepsOf(exploration: Exploration | null): Step[] {
   const kinds = new Set(exploration.places.map((place) => place.kind));
   const fits = (step: Step) => !exploration.slim || step.screen === 'sentence' || (step.screen === 'attention' && step.tab !== 'word');
   const there = (step: Step) => step.needs === undefined || exploration.has(step.needs);
-  return STEPS.filter((step) => fits(step) && (step.kind === undefined || kinds.has(step.kind)) && there(step));
+  return STEPS.filter((step) => fits(step) && (step.kind === undefined || kinds.has(step.kind)) && there(step) && (step.asks !== true || exploration.live));
 }
 
 /** Which step a selection is at: the one that says most of it. */

@@ -34,14 +34,28 @@ export interface Selection {
   ab: Shown;
   /** A reference that both translations are compared with. */
   r: string;
+  /** Which hypothesis of the search is followed, the best is 0; what the translation is made to begin with, "12.7". */
+  y: number;
+  f: string;
+  /** A node of the search's tree; the length penalty that its ends are ranked by, in hundredths. */
+  node: number | null;
+  a: number | null;
+  /** Who is it: the word, its candidates "animal,street", another word in the second sentence "tired=wide". */
+  who: string;
+  c: string;
+  i: string;
 }
 
 export const START: Selection = {
   v: 'sentence', at: '', h: 0, q: 0, k: null, tab: 'word', part: '', n: null, s: '', b: 4, t: '', w: '', ab: 'b', r: '',
+  y: 0, f: '', node: null, a: null, who: '', c: '', i: '',
 };
 
-const TEXTS = ['v', 'at', 'part', 's', 't', 'r'] as const;
-const NUMBERS = ['h', 'q', 'b'] as const;
+/** What belongs to one sentence only. */
+export const ANEW: Partial<Selection> = { y: 0, f: '', node: null, who: '', c: '', i: '' };
+
+const TEXTS = ['v', 'at', 'part', 's', 't', 'r', 'f', 'who', 'c', 'i'] as const;
+const NUMBERS = ['h', 'q', 'b', 'y'] as const;
 
 /** Only what differs from the start is written, in one order, so that a view has one address. */
 export function toHash(selection: Selection): string {
@@ -59,14 +73,18 @@ export function fromHash(hash: string): Selection {
   const found = { ...START };
   for (const key of TEXTS) found[key] = read.get(key) ?? START[key];
   for (const key of NUMBERS) found[key] = whole(read.get(key)) ?? START[key];
-  found.k = whole(read.get('k'));
-  found.n = whole(read.get('n'));
+  for (const key of ['k', 'n', 'node', 'a'] as const) found[key] = whole(read.get(key));
   const tab = read.get('tab') as Tab;
   found.tab = TABS.includes(tab) ? tab : START.tab;
   found.w = inAddress(changesFrom(read.get('w') ?? ''));
   const shown = read.get('ab') as Shown;
   found.ab = SHOWN.includes(shown) ? shown : START.ab;
   return found;
+}
+
+/** The ids that a translation is made to begin with; none where that cannot be read. */
+export function forcedIds(selection: Pick<Selection, 'f'>): number[] {
+  return /^\d{1,9}(\.\d{1,9})*$/.test(selection.f) ? selection.f.split('.').map(Number) : [];
 }
 
 function whole(text: string | null): number | null {

@@ -24,7 +24,7 @@ def _lines(who: "Who") -> Iterator[str]:
     yield from ("", _table(who), "")
     yield f"{MARK} the larger number of a row that is counted. Looks and values of several tokens are added up."
     for reading in who.readings:
-        yield from ("", paragraph(verdict(reading)))
+        yield from ("", paragraph(reading.in_words))
 
 
 def _beside(who: "Who") -> str:
@@ -74,24 +74,6 @@ def _number(row: "Evidence", value: float) -> str:
     return f"{value:.3f}"
 
 
-def verdict(reading: "Reading") -> str:
-    """What comes of it, in one sentence or two."""
-    agree, of = reading.votes
-    if reading.verdict is None:
-        said = f"Undecided: no candidate for {reading.word!r} is ahead of the others in this model."
-    else:
-        name = reading.candidates[reading.verdict]
-        said = f"This model takes {reading.word!r} for {name!r}: {agree} of {of} rows point there."
-    if reading.pronoun is None:
-        return f"{said} No word of the translation follows any of them, and that is what decides."
-    said = f"{said} It becomes {reading.pronoun!r}"
-    if reading.preference is None:
-        return f"{said}, whatever stands in the nouns' places."
-    second = max((word for word in reading.scores if word != reading.pronoun), key=lambda word: reading.scores[word])
-    behind = "before" if reading.preference >= 0 else "behind"
-    return f"{said}, {abs(reading.preference):.1f} nats {behind} {second!r}."
-
-
 def who_json(who: "Who") -> dict[str, Any]:
     """The same for programs."""
     return {
@@ -120,7 +102,7 @@ def who_json(who: "Who") -> dict[str, Any]:
                 "verdict": None if reading.verdict is None else reading.candidates[reading.verdict],
                 "votes": reading.votes,
                 "preference": reading.preference,
-                "in_words": verdict(reading),
+                "in_words": reading.in_words,
             }
             for reading in who.readings
         ],

@@ -1389,10 +1389,10 @@ var glassformerFigures = (function(exports) {
 		return node.fate === "kept" || node.fate === "ended" || node.fate === "abandoned";
 	}
 	/** Runs with their rows: a first child goes straight on, the others below; the best path comes first. */
-	function layout(data) {
+	function layout(data, drawn = isGrown) {
 		const children = data.nodes.map(() => []);
 		data.nodes.forEach((node, number) => {
-			if (node.parent >= 0 && isGrown(node)) children[node.parent].push(number);
+			if (node.parent >= 0 && drawn(node, number)) children[node.parent].push(number);
 		});
 		const best = new Set(data.ended[0] === void 0 ? [] : pathOf(data, data.ended[0]));
 		const depth = [];
@@ -1411,7 +1411,7 @@ var glassformerFigures = (function(exports) {
 			const { node, parent, row } = waiting.pop();
 			const nodes = [node];
 			let last = node;
-			while (children[last].length === 1 && best.has(children[last][0]) === best.has(node)) {
+			while (children[last].length === 1 && best.has(children[last][0]) === best.has(node) && isGrown(data.nodes[children[last][0]])) {
 				last = children[last][0];
 				nodes.push(last);
 			}

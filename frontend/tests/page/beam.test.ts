@@ -1,0 +1,172 @@
+// The search's tree: its scores come from its log-probabilities, its layout overlaps nowhere, every node is reached by keys.
+import { describe, expect, it } from 'vitest';
+import type { Fate } from '../../src/figures/types';
+import { readSafetensors } from '../../src/page/data/safetensors';
+import { fileSource } from '../../src/page/data/source';
+import { pathOf, penalised, ranked, received, scoresOf, treeOfFile, type Tree } from '../../src/page/data/tree';
+import { CELL, draw, droppedOf, isDropped, towards } from '../../src/page/screens/beam/drawing';
+import { textOf, through, whyOf } from '../../src/page/screens/beam/meaning';
+
+let seed = 7;
+const chance = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
+
+/** A beam search by chance: at every step each growing hypothesis has some ways on, and the best few are kept. */
+function searched(size: number, steps: number, penalty: number): Tree {
+  const tree: Tree = { parent: [-1], token: [0], piece: ['<s>'], log_probability: [0], score: [0], fate: ['start'], ended: [], length_penalty: penalty, limit: steps };
+  let growing = [{ node: 0, sum: 0, length: 0 }];
+  for (let step = 1; step <= steps && growing.length > 0; step++) {
+    const ways = growing.flatMap((from) =>
+      Array.from({ length: 2 * size }, (_, i) => {
+        const log = -4 * chance() * (i + 1);
+        return { from, token: Math.floor(50 * chance()), log, sum: from.sum + log, ends: step > 2 && (chance() < 0.15 || step === steps) };
+      }),
+    );
+    ways.sort((a, b) => b.sum - a.sum);
+    const next: typeof growing = [];
+    ways.forEach((way, rank) => {
+      const node = tree.parent.length;
+      const kept = !way.ends && next.length < size;
+      const fate: Fate = way.ends && rank < size ? 'ended' : kept ? (step === steps - 1 && chance() < 0.3 ? 'abandoned' : 'kept') : 'outranked';
+      tree.parent.push(way.from.node);
+      tree.token.push(way.token);
+      tree.piece.push(way.ends ? '</s>' : `▁word${way.token}`);
+      tree.log_probability.push(way.log);
+      tree.score.push(penalised(way.sum, way.from.length + 1, penalty));
+      tree.fate.push(fate);
+      if (kept && fate === 'kept') next.push({ node, sum: way.sum, length: way.from.length + 1 });
+    });
+    growing = next;
+  }
+  tree.ended = tree.fate.flatMap((fate, node) => (fate === 'ended' ? [node] : []));
+  tree.ended.sort((a, b) => (tree.score[b] as number) - (tree.score[a] as number) || a - b);
+  return tree;
+}
+
+const TREES = [searched(1, 6, 0), searched(3, 8, 1), searched(5, 60, 1), searched(8, 30, 0.6)];
+
+describe.each(TREES.map((tree) => ({ tree, nodes: tree.parent.length })))('a tree of $nodes nodes', ({ tree }) => {
+  it('has the scores that its log-probabilities give, and with its own penalty its own order', () => {
+    expect(scoresOf(tree, tree.length_penalty)).toEqual(tree.score);
+    expect(ranked(tree, tree.length_penalty).map(({ node }) => node)).toEqual(tree.ended);
+  });
+
+  it('is ranked anew by the sum over length ** penalty, and by the sum alone without one', () => {
+    for (const penalty of [0, 0.35, 1, 2]) {
+      const order = ranked(tree, penalty);
+      for (const { node, score } of order) {
+        const path = pathOf(tree, node);
+        const sum = path.reduce((total, one) => total + (tree.log_probability[one] as number), 0);
+        expect(score).toBeCloseTo(sum / path.length ** penalty, 10);
+      }
+      expect(order.map(({ score }) => score)).toEqual(order.map(({ score }) => score).sort((a, b) => b - a));
+      expect(new Set(order.map(({ node }) => node))).toEqual(new Set(tree.ended));
+    }
+  });
+
+  const opened = new Set([tree.parent[1] as number, tree.parent[tree.parent.length - 1] as number]);
+  it.each([new Set<number>(), opened])('is drawn without overlaps, children to the right of their parents', (open) => {
+    const drawing = draw(tree, open);
+    const drawn = tree.fate.flatMap((_, node) => (!isDropped(tree, node) || open.has(tree.parent[node] as number) ? [node] : []));
+    expect([...drawing.cells.keys()].sort((a, b) => a - b)).toEqual(drawn);
+    const wrong = [...drawing.cells.values()].filter((cell) => {
+      const parent = drawing.cells.get(tree.parent[cell.node] as number);
+      const outside = cell.x + cell.width > drawing.width || cell.y + CELL > drawing.height;
+      return outside || (parent !== undefined && cell.x < parent.x + parent.width);
+    });
+    expect(wrong).toEqual([]);
+    const apart = (a: (typeof drawing.boxes)[0], b: (typeof drawing.boxes)[0]) => a.y !== b.y || a.x + a.width <= b.x || b.x + b.width <= a.x;
+    expect(drawing.boxes.filter((a, i) => drawing.boxes.slice(i + 1).some((b) => !apart(a, b)))).toEqual([]);
+  });
+
+  it('has edges that cross no frame', () => {
+    const drawing = draw(tree, opened);
+    for (const { edge } of drawing.boxes.slice(1)) {
+      const [, from, x, to] = /^M\S+ (\S+)H(\S+)V(\S+)H/.exec(edge) as unknown as [string, string, string, string];
+      const [top, bottom] = [Math.min(Number(from), Number(to)), Math.max(Number(from), Number(to))];
+      const over = drawing.boxes.filter((box) => box.x < Number(x) && Number(x) < box.x + box.width && box.y + CELL > top && box.y < bottom);
+      expect(over).toEqual([]);
+    }
+  });
+
+  it('is walked through whole by arrows, and never left', () => {
+    const drawing = draw(tree, opened);
+    const seen = new Set([0]);
+    const waiting = [0];
+    for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
+      for (const key of ['ArrowLeft', 'ArrowRight', 'ArrowUp', 'ArrowDown', 'Home', 'End']) {
+        const next = towards(key, node, tree, drawing);
+        if (next === null) throw new Error(key);
+        expect(drawing.cells.has(next)).toBe(true);
+        if (!seen.has(next)) waiting.push(next);
+        seen.add(next);
+      }
+    }
+    expect(seen).toEqual(new Set(drawing.cells.keys()));
+    expect(towards('a', 0, tree, drawing)).toBeNull();
+  });
+
+  it('merges what does not branch: fewer frames than tokens, and a page can hold it', () => {
+    const drawing = draw(tree, new Set());
+    expect(drawing.boxes.length).toBeLessThanOrEqual(drawing.cells.size);
+    expect(3 * drawing.cells.size + 3 * drawing.boxes.length).toBeLessThan(4000);
+  });
+
+  it('says of every node what became of it, and whose it is', () => {
+    const dropped = droppedOf(tree);
+    expect(dropped.reduce((sum, one) => sum + one, 0)).toBe(tree.fate.filter((_, node) => isDropped(tree, node)).length);
+    tree.ended.forEach((end, place) => {
+      expect(whyOf(tree, end)).toMatch(new RegExp(`^ended.*, number ${place + 1} of ${tree.ended.length}$`));
+      expect(through(tree, end, 0)).toBe(place);
+      expect(textOf(tree, pathOf(tree, end))).not.toContain('▁');
+      expect(pathOf(tree, end).filter((node) => through(tree, node, place) !== place)).toEqual([]);
+    });
+    const silent = tree.fate.filter((fate, node) => (isDropped(tree, node) && through(tree, node, 0) !== null) || (fate !== 'ended' && !whyOf(tree, node)));
+    expect(silent).toEqual([]);
+  });
+});
+
+/** A file as `Trace.save` writes one, with the tensors of a search only. */
+function saved(tree: Tree): ArrayBuffer {
+  const fates: Fate[] = ['start', 'kept', 'ended', 'outranked', 'displaced', 'abandoned'];
+  const pieces = Object.fromEntries(tree.token.slice(1).map((id, i) => [String(id), tree.piece[i + 1]]));
+  const about = { first: '<s>', pieces, search: { length_penalty: tree.length_penalty }, limit: tree.limit };
+  const parts: [string, string, Uint8Array][] = [
+    ['search.parent', 'I32', new Uint8Array(Int32Array.from(tree.parent).buffer)],
+    ['search.token', 'I32', new Uint8Array(Int32Array.from(tree.token).buffer)],
+    ['search.log_probability', 'F64', new Uint8Array(Float64Array.from(tree.log_probability).buffer)],
+    ['search.score', 'F64', new Uint8Array(Float64Array.from(tree.score).buffer)],
+    ['search.fate', 'U8', Uint8Array.from(tree.fate.map((fate) => fates.indexOf(fate)))],
+  ];
+  const list: Record<string, unknown> = { __metadata__: { 'glassformer.trace': JSON.stringify(about) } };
+  let end = 0;
+  for (const [name, dtype, bytes] of parts) list[name] = { dtype, shape: [tree.parent.length], data_offsets: [end, (end += bytes.length)] };
+  const header = new TextEncoder().encode(JSON.stringify(list));
+  const whole = new Uint8Array(8 + header.length + end);
+  new DataView(whole.buffer).setBigUint64(0, BigInt(header.length), true);
+  whole.set(header, 8);
+  let at = 8 + header.length;
+  for (const [, , bytes] of parts) (whole.set(bytes, at), (at += bytes.length));
+  return whole.buffer;
+}
+
+describe('a tree in a file', () => {
+  it('is the one that was saved, to the last digit', async () => {
+    const tree = { ...searched(2, 7, 1) };
+    tree.token = tree.token.map((_, node) => node); // every token has one piece
+    expect(await fileSource(readSafetensors(saved(tree))).tree()).toEqual(tree);
+  });
+
+  it('is none where the target was given, and refused where parents stand behind their children', () => {
+    const empty = readSafetensors(new Uint8Array([2, 0, 0, 0, 0, 0, 0, 0, 0x7b, 0x7d]).buffer);
+    expect(treeOfFile(empty)).toBeNull();
+    const tree = searched(2, 4, 1);
+    tree.parent[1] = 3;
+    expect(() => treeOfFile(readSafetensors(saved(tree)))).toThrow('is none');
+  });
+
+  it('and a tree from the server may hold what is endless', () => {
+    const tree = searched(1, 3, 1);
+    const sent = { ...tree, log_probability: [0, null], score: [0, null] };
+    expect(received(sent).score).toEqual([0, -Infinity]);
+  });
+});

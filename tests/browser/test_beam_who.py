@@ -1,0 +1,182 @@
+"""The search tree and "who is it?": their numbers are Python's, keys reach all, the verdict is the computed one."""
+
+from urllib.parse import parse_qs
+
+import pytest
+
+from glassformer import load
+from glassformer.decoding.hypothesis import penalised
+from glassformer.web.service import open_served
+from glassformer.who import who_is
+from tests.browser.driving import drive, needs_chromium
+from tests.browser.test_explorer import SHOWN, address, number
+from tests.web.running import WORDS, running, served
+
+pytestmark = needs_chromium
+SENTENCE = "The animal didn't cross the street because it was too tired."
+UNDECIDED = "The old animal didn't cross the street because it was too tired."
+DROPPED = ("outranked", "displaced")
+
+
+@pytest.fixture(scope="module")
+def port():
+    with running(open_served("street")) as server:
+        yield server.port
+
+
+@pytest.fixture(scope="module")
+def street():
+    return load("street")
+
+
+@pytest.fixture(scope="module")
+def tree(street):
+    return street.trace(SENTENCE, beam=4).tree
+
+
+def selected(hash_: str) -> dict[str, str]:
+    return {name: value for name, [value] in parse_qs(hash_.removeprefix("#")).items()}
+
+
+def branching(tree) -> int:
+    """A node of the second hypothesis just behind where it leaves the best one."""
+    best = set(tree.path(tree.ended[0]))
+    return next(node for node in tree.path(tree.ended[1]) if node not in best)
+
+
+def test_the_tree_has_the_searchs_numbers_and_is_walked_by_keys(port, street, tree):
+    leaves = next(n for n, fate in enumerate(tree.fate) if fate in DROPPED and tree.parent[n] > 0)
+    keys = ["Home", "ArrowRight", "ArrowRight", "ArrowLeft", "End", "ArrowDown", " ", "ArrowDown", "Enter"]
+    found = drive(port, "tree", {"hash": address(v="beam"), "keys": keys, "force": address(v="beam", node=leaves)})
+
+    drawn = [node for node, fate in enumerate(tree.fate) if fate not in DROPPED]
+    assert sorted(node for node, *_ in found["cells"]) == drawn
+    for node, *written in found["cells"]:
+        if node > 0:
+            log_p, score = map(number, written)
+            assert log_p == pytest.approx(tree.log_probability[node], abs=SHOWN)
+            assert score == pytest.approx(tree.score[node], abs=SHOWN)
+    assert sorted(found["best"]) == [0, *tree.path(tree.ended[0])]
+    assert found["badges"]
+    assert max(found["badges"]) < 1e-9
+
+    best = tree.path(tree.ended[0])
+    walked = {step["key"]: step for step in found["walked"][:5]}
+    assert [step["node"] for step in found["walked"][:5]] == [0, best[0], best[1], best[0], best[-1]]
+    assert walked["Home"]["why"] == "the start"
+    for step in found["walked"]:
+        assert step["why"].startswith(tree.why(step["node"])), step
+        assert step["focus"] == "tree"
+    last = found["walked"][-1]
+    if any(last["node"] in tree.path(end) for end in tree.ended):
+        which = next(i for i, end in enumerate(tree.ended) if last["node"] in tree.path(end))
+        assert selected(last["hash"]).get("y", "0") == str(which)
+
+    path = tree.tokens(leaves)
+    assert selected(found["forced"]["hash"])["f"] == ".".join(map(str, path))
+    pieces = [piece.lstrip("▁") for piece in street.tokenizer.pieces(path, "target")]
+    assert found["forced"]["pieces"][: len(path)] == pieces
+    assert "f" not in selected(found["unforced"])
+
+
+def test_another_hypothesis_is_followed_by_every_screen(port, street, tree):
+    second = street.trace(SENTENCE, beam=4, hypothesis=1)
+    node = branching(tree)
+    keys = ["Enter"]
+    start = address(v="beam", node=node)
+    found = drive(port, "tree", {"hash": start, "keys": keys, "force": address(v="beam", node=1)})
+    [step] = found["walked"]
+    assert selected(step["hash"])["y"] == "1"
+    assert "node" not in selected(step["hash"])  # the node is now a token of the translation
+    assert selected(step["hash"])["q"] == str(len(tree.path(node)) - 1)
+    assert found["translation"].replace(" ", "") == "".join(piece.lstrip("▁") for piece in second.target)
+    at, query = "decoder.layers.1.cross_attention", len(tree.path(node)) - 1
+    view = {"hash": address(v="attention", at=at, h=0, q=query, tab="word", y=1), "rows": "[data-way] tbody"}
+    [table] = drive(port, "read", [view])
+    weights = second[f"{at}.weights"][0, query].tolist()
+    assert [number(row[4]) for row in table["table"]] == pytest.approx(weights, abs=SHOWN)
+
+
+def test_ends_are_ranked_anew_as_the_formula_says(port, tree):
+    penalties = [0, 60, 100, 200]
+    found = drive(port, "ranking", {"hash": address(v="beam"), "penalties": penalties})
+    for penalty, seen in zip(penalties, found, strict=True):
+        scores = {
+            node: penalised(tree.hypothesis(node).log_probability, len(tree.path(node)), penalty / 100)
+            for node in tree.ended
+        }
+        order = sorted(tree.ended, key=lambda node: (-scores[node], node))
+        assert [number(row[5]) for row in seen["rows"]] == pytest.approx([scores[n] for n in order], abs=SHOWN)
+        assert sorted(seen["best"]) == [0, *tree.path(order[0])]
+    own = [row[1][:1] for row in found[2]["rows"]]
+    assert own == [str(place + 1) for place in range(len(tree.ended))]  # 1.00 is the search's own
+
+
+def test_who_it_is_has_pythons_numbers_and_verdict(port, street):
+    """By the form alone: the page finds the word, and the sentence beside it among its examples."""
+    found = drive(port, "who", {"hash": address(v="who"), "press": True})
+    assert selected(found["hash"])["who"] == "it"
+    assert selected(found["hash"])["i"] == "tired=wide"
+    who = who_is(street, SENTENCE, swap=("tired", "wide"))
+    assert found["verdicts"] == [
+        [reading.candidates[reading.verdict], " ".join(reading.in_words.split())] for reading in who.readings
+    ]
+    assert found["badges"]
+    assert max(found["badges"]) < 1e-4
+    rows = {row["kind"]: row for row in found["rows"]}
+    kinds = {row.kind for reading in who.readings for row in reading.evidence}
+    assert rows.keys() == kinds
+    for kind in kinds:
+        both = [next(row for row in reading.evidence if row.kind == kind) for reading in who.readings]
+        values = [value for row in both for value in row.values]
+        cells = [number(cell.removesuffix(" %")) for cell in rows[kind]["cells"]]
+        if kind == "following":
+            assert cells == pytest.approx([100 * value for value in values], abs=0.5)
+        else:
+            assert cells == pytest.approx(values, abs=SHOWN)
+        points = [row.votes and row.points_to == i for row in both for i in range(len(row.values))]
+        assert rows[kind]["points"] == points
+
+
+def test_undecided_and_unasked_are_said_in_a_sentence(port, street):
+    asked = address(v="who", s=UNDECIDED, who="it", c="old,street")
+    found = drive(port, "who", {"hash": asked})
+    [reading, *_] = who_is(street, UNDECIDED, candidates=["old", "street"]).readings
+    assert reading.verdict is None
+    assert found["verdicts"][0] == ["", reading.in_words]
+    none = {"look": {}, "hashes": [address(v="who", s="The dog was tired."), address(v="beam", t="Das Tier")]}
+    [nobody, given] = drive(port, "barriers", none)
+    assert "None of the words known here as pronouns" in nobody["text"]
+    assert "The translation was given" in given["text"]
+
+
+@pytest.mark.parametrize(
+    "look",
+    [{"scheme": "light"}, {"scheme": "dark"}, {"scheme": "light", "width": 320}, {"forced": "active", "width": 640}],
+    ids=["light", "dark", "narrow", "forced-colours"],
+)
+def test_no_barriers(port, tree, look):
+    dropped = next(n for n, fate in enumerate(tree.fate) if fate in DROPPED and tree.parent[n] > 0)
+    hashes = [
+        address(v="beam", node=branching(tree)),
+        address(v="beam", node=dropped, y=1, a=40),
+        address(v="beam", t="Das Tier"),
+        address(v="who", who="it", c="animal,street", i="tired=wide"),
+        address(v="who", s=UNDECIDED, who="it", c="old,street", i="tired=wide"),
+    ]
+    for seen in drive(port, "barriers", {"look": look, "hashes": hashes}):
+        assert seen["violations"] == [], seen["hash"]
+        assert seen["beyond"] <= 0, f"{seen['hash']} is wider than the page"
+
+
+def test_a_tree_of_sixty_steps_stays_fluid():
+    """Beam 5: fewer than 5,000 nodes, an arrow key within 50 ms."""
+    model = served("plain")
+    words = (WORDS.split() * 10)[:80]
+    while len(model.translator.tokenizer.encode(" ".join(words), "source")) > 25:
+        words.pop()
+    with running(model) as server:
+        found = drive(server.port, "treeBudget", {"hash": address(v="beam", s=" ".join(words), b=5)})
+    assert found["steps"] >= 50
+    assert found["nodes"] < 5000
+    assert found["redraw"] < 50
