@@ -11,5 +11,5 @@ export default defineConfig({
     copyPublicDir: false,
     reportCompressedSize: false,
   },
-  test: { include: ['tests/**/*.test.ts'] },
+  test: { include: ['tests/**/*.test.ts'], testTimeout: 30_000 }, // machines are shared
 });

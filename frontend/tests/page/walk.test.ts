@@ -11,6 +11,7 @@ const side = { text: 'a b', ids: [1, 2], pieces: ['▁a', '▁b'], words: [[0, 1
 const WHOLE = ['encoder.layers.*.feed_forward_norm.residual', 'decoder.layers.*.feed_forward_norm.residual', 'output.likeliest'];
 function made(encoder: number, decoder: number, recurrent = false, whole = true, live = true): Exploration {
   const tensors = [
+    { name: 'memory', shape: [2, 4] },
     { name: 'encoder.layers.*.self_attention.weights', layers: encoder, shape: [1, 2, 2] },
     ...(recurrent ? [] : [{ name: 'decoder.layers.*.self_attention.weights', layers: decoder, shape: [1, 2, 2] }]),
     { name: 'decoder.layers.*.cross_attention.weights', layers: decoder, shape: [1, 2, 2] },

@@ -35,7 +35,7 @@ export const STEPS: Step[] = [
   { title: 'Token by token', screen: 'film', kind: 'decoder-self' },
   { title: 'The next token', screen: 'softmax', side: 'target', needs: 'output.likeliest' },
   { title: 'Every hypothesis', screen: 'beam' },
-  { title: 'What if?', screen: 'whatif' },
+  { title: 'What if?', screen: 'whatif', asks: true },
   { title: 'Who is “it”?', screen: 'who', asks: true },
 ];
 
