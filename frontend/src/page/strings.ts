@@ -447,7 +447,7 @@ export const texts = {
         cut: (place: string, from: string, on: string, head: number | null) => `${place}${head === null ? '' : `, head ${head}`}: ${from} ↛ ${on}`,
         uniform: (place: string, head: number | null) => `${place}${head === null ? '' : `, head ${head}`}: even`,
         skipped: (place: string) => `${place}: no feed-forward`,
-        matrices: (place: string, by: string, which: string) => `${place}: ${which} of ${by}`,
+        matrices: (place: string, by: string, which: string) => `${place}: ${which} by the matrices of ${by}`,
         word: (old: string, new_: string) => `${old} → ${new_}`,
         tokens: (position: number, ids: string) => `token ${position} → ${ids}`,
         begins: (text: string) => `begins “${text}”`,

@@ -28,7 +28,7 @@ export function said(change: Change, now: Exploration | null): string {
     case 'skip-feed-forward':
       return words.skipped(placeSaid(change.at));
     case 'replace-matrices':
-      return words.matrices(placeSaid(change.at), placeSaid(change.by), (change.which ?? ['k', 'v']).map((one) => `W_${one.toUpperCase()}`).join(', '));
+      return words.matrices(placeSaid(change.at), placeSaid(change.by), (change.which ?? ['k', 'v']).map((one) => one.toUpperCase()).join(', '));
     case 'replace-word':
       return words.word(change.old, change.new);
     case 'replace-token':
