@@ -129,7 +129,7 @@ def test_a_list_of_pieces_is_cut_by_the_sentencepiece_models_beside_it(tmp_path)
         ({"config.yml": b"models:\n  - model.en.bin\nvocabs:\n  - x.spm\n"}, "instead of two files"),
         (
             {"config.yml": b"models:\n  - model.en.bin\nvocabs:\n  - x.spm\n  - x.spm\n", "x.spm": b"no"},
-            "x.spm: the Sent",
+            "x.spm is not a SentencePiece model",
         ),
         ({"vocab.yml": b"a: 0\nb: 1\n"}, "has no </s> and no <unk>"),
         ({"vocab.yml": b"</s>: 0\n<unk>: 1\na: 99\n"}, "outside of the model's 11 tokens"),

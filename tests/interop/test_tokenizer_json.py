@@ -7,6 +7,7 @@ import functools
 import json
 import os
 import random
+import shutil
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -143,6 +144,19 @@ def test_every_language_has_their_number(saved, name):
         assert source == case.theirs("a")["input_ids"]
         assert case.theirs.convert_tokens_to_ids(piece) in source
     case.theirs.src_lang = case.languages[0]
+
+
+@pytest.mark.parametrize("name", ["nllb", "mbart25", "mbart50"])
+def test_languages_that_no_file_lists_are_seen(saved, name, tmp_path):
+    case = saved(name)
+    shutil.copytree(case.directory, tmp_path, dirs_exist_ok=True)
+    about = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    del about["extra_special_tokens"]
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(about))
+    again, _ = json_tokenizer(tmp_path, case.kind, case.config)
+    assert {**again.settings.languages} == {**case.read.settings.languages}
+    assert again.between(*case.languages).encode("a", "source") == case.ours.encode("a", "source")
+    assert again.between(*case.languages).encode("a", "target") == case.ours.encode("a", "target")
 
 
 @every

@@ -104,6 +104,8 @@ def _settings(
     }
     codes = _languages(about, special) if kind in OF_MANY else []
     if codes:
+        if kind == "m2m_100" or "tokenizer_class" in about:  # else only the first mBART lists none
+            about |= {"additional_special_tokens": codes}
         return settings_of_many(about, codes, vocabulary, config, own)
     before, after = _around(pipeline) or AROUND.get(kind, ([], ["</s>"]))
     return ForeignSettings(
