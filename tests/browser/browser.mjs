@@ -282,6 +282,57 @@ const TASKS = {
     return { found, asked };
   },
 
+  /** The widget in a page that plays VS Code: a script from a Blob, a model that answers, a body that says its colours. */
+  async widget() {
+    const context = await browser.newContext({ reducedMotion: 'reduce', colorScheme: 'light', viewport: { width: 900, height: 800 } });
+    await context.route('**/*', (route) => {
+      if (/^(data|blob):/.test(route.request().url()) || route.request().url() === address) return route.continue();
+      troubles.push(`asked for ${route.request().url()}`);
+      return route.abort();
+    });
+    const page = await context.newPage();
+    page.on('console', (message) => message.type() === 'error' && troubles.push(message.text()));
+    page.on('pageerror', (error) => troubles.push(error.message));
+    await page.goto(address);
+    await page.evaluate(async ({ script, answers }) => {
+      const listeners = new Set();
+      const model = {
+        get: (name) => ({ saved: true, start: { v: 'attention', tab: 'heads' } })[name],
+        on: (_, heard) => listeners.add(heard),
+        off: (_, heard) => listeners.delete(heard),
+        send: ({ id, path }) => {
+          const bytes = Uint8Array.from(atob(answers[path]), (letter) => letter.charCodeAt(0));
+          const half = Math.ceil(bytes.length / 2);
+          [bytes.slice(0, half), bytes.slice(half)].forEach((one, piece) =>
+            setTimeout(() => listeners.forEach((heard) => heard({ id, piece, pieces: 2, status: 200, headers: {} }, [new DataView(one.buffer)]))),
+          );
+        },
+      };
+      const { default: widget } = await import(URL.createObjectURL(new Blob([script], { type: 'text/javascript' })));
+      const [first, second] = [document.createElement('div'), document.createElement('div')];
+      document.body.append(first, second);
+      window.listeners = listeners;
+      window.leave = widget.render({ model, el: first });
+      widget.render({ model: { ...model, get: (name) => ({ saved: true, start: {} })[name] }, el: second });
+    }, JSON.parse(readFileSync(given.from, 'utf8')));
+    const [first, second] = [page.locator('body > div').nth(0), page.locator('body > div').nth(1)];
+    await first.locator('[data-share]').first().waitFor({ timeout: 30_000 });
+    await second.locator('[data-translation]').waitFor({ timeout: 30_000 });
+    const ground = () => first.locator('main').evaluate((main) => getComputedStyle(main.getRootNode().host).backgroundColor);
+    const found = { dark: await ground(), headings: [await first.locator('h2').first().textContent(), await second.locator('h2').first().textContent()] };
+    found.margin = await page.evaluate(() => getComputedStyle(document.querySelector('p.outside')).color);
+    await page.evaluate(() => document.body.classList.replace('vscode-dark', 'vscode-light'));
+    await page.waitForTimeout(100);
+    found.light = await ground();
+    await page.evaluate(axe);
+    const { violations } = await page.evaluate(() => window.axe.run(document.body, { resultTypes: ['violations'] }));
+    found.violations = violations.filter(({ id }) => !/landmark|region/.test(id)).map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 120)).join(' | ')}`);
+    found.address = page.url();
+    await page.evaluate(() => window.leave());
+    found.left = await page.evaluate(() => window.listeners.size);
+    return found;
+  },
+
   /** The dialog that saves, opened by its key: what it offers at each view, and every file that it gives. */
   async save() {
     const page = await opened(given);

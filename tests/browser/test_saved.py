@@ -1,5 +1,6 @@
 """A page of `Trace.to_html`, opened from a file: it has everything with it, and asks for nothing."""
 
+import base64
 import csv
 import json
 from xml.etree import ElementTree
@@ -7,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from glassformer import load
-from glassformer.inspection.explorer import Frame
+from glassformer.inspection.explorer import Frame, packed, script
 from glassformer.web.service import open_served
 from tests.browser.driving import drive, needs_chromium
 from tests.web.running import running
@@ -131,3 +132,24 @@ def test_the_dialog_of_a_saved_page_has_what_needs_no_model(whole, tmp_path):
     assert [name.rpartition(".")[2] for name in found["files"]] == ["csv", "json"]
     assert found["violations"] == []
     assert found["beyond"] <= 0
+
+
+def test_a_widget_in_a_page_that_plays_vs_code(trace, tmp_path):
+    """Its colours are those of the body's class; two stand in one page and leave its styles and address alone."""
+    page = tmp_path / "host.html"
+    style = "<style>p { color: rgb(1, 2, 3) } h2 { display: none }</style>"
+    page.write_text(
+        f'<!doctype html><html lang="en"><title>host</title>{style}<body class="vscode-dark"><p class=outside>.'
+    )
+    carried = packed(trace, name="street")
+    parts = {"/saved.json": carried.about.encode(), "/saved.gz": carried.numbers}
+    answers = {path: base64.b64encode(content).decode() for path, content in parts.items()}
+    given = tmp_path / "given.json"
+    given.write_text(json.dumps({"script": script(), "answers": answers}))
+    found = drive(page.as_uri(), "widget", {"from": str(given)})
+    assert found["headings"] == ["Encoder layer 0 · self-attention", "A sentence goes in"]
+    assert (found["dark"], found["light"]) == ("rgb(20, 22, 26)", "rgb(255, 255, 255)")
+    assert found["margin"] == "rgb(1, 2, 3)"
+    assert found["violations"] == []
+    assert found["address"] == page.as_uri()
+    assert found["left"] == 1  # the other one still listens

@@ -183,6 +183,15 @@ def test_half_is_half_as_large_and_says_so(traced):
     assert json.loads(half.about)["half"] is True
 
 
+def test_bfloat16_becomes_something_that_a_page_can_read():
+    made = build(_SMALL.config, 1, torch.bfloat16)
+    found = trace(made, Request([5, 6, 2]), [7, 8, 2])
+    _, tensors = carried(page_of(found, packed(found)))
+    assert torch.bfloat16 not in {tensor.dtype for tensor in tensors.values()}
+    kept = found.about.same.get("memory", "memory")
+    assert torch.equal(tensors[kept].bfloat16(), found["memory"])
+
+
 def test_a_frame_holds_the_whole_page(traced):
     frame = Frame.of(traced, name="small")
     [(attributes, _)] = Parts(frame.html).all("iframe")

@@ -31,7 +31,10 @@ class Explorer(anywidget.AnyWidget):
         """A request of the page, as `frontend/src/page/data/messages.ts` writes it."""
         if not (isinstance(content, dict) and isinstance(content.get("id"), str)):
             return
-        asked = Asked(str(content.get("method", "GET")), str(content.get("path", "")), content.get("body"))
+        body = content.get("body")
+        asked = Asked(
+            str(content.get("method", "GET")), str(content.get("path", "")), body if isinstance(body, str) else None
+        )
         self._answering.ask(asked, lambda answer: self._tell(content["id"], answer))
 
     def _tell(self, identity: str, answer: Answered) -> None:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from glassformer.errors import InputError
 from glassformer.inspection.manifest import manifest, weights_in
-from glassformer.inspection.trace import Detail, Trace
+from glassformer.inspection.trace import Detail, Trace, in_memory
 from glassformer.inspection.trace_file import part_of, serialised
 
 DETAILS: tuple[Detail, ...] = ("attention", "full")
@@ -35,10 +37,10 @@ def packed(
     if detail not in DETAILS:
         raise InputError(f"The explorer's detail is one of {', '.join(DETAILS)}, and not {detail!r}.")
     patterns = _weights_wanted(trace, detail, weights)
-    part = part_of(trace, detail, parameters=patterns)
+    part = _readable(part_of(trace, detail, parameters=patterns))
     rounded = _size(part) > EXACT if half is None else half
     if rounded:
-        part = part_of(trace, detail, True, patterns)
+        part = _readable(part_of(trace, detail, True, patterns))
     about = {
         "manifest": manifest("saved", part, weights_in(part)).model_dump(mode="json", exclude_none=True),
         "model": model_info(trace, name),
@@ -62,6 +64,15 @@ def _weights_wanted(trace: Trace, detail: Detail, wanted: bool | None) -> Sequen
     if wanted is None:
         wanted = detail == "full" and sum(get().nbytes for get in trace.parameters.values()) <= SMALL_MODEL
     return ("*",) if wanted else ()
+
+
+def _readable(part: Trace) -> Trace:
+    """Without bfloat16, which a page cannot read."""
+    kept, weights = (
+        {name: one.float() if (one := get()).dtype == torch.bfloat16 else one for name, get in these.items()}
+        for these in (part.kept, part.parameters)
+    )
+    return in_memory(part.about, kept, part.tree, weights)
 
 
 def _size(part: Trace) -> int:
