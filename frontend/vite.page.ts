@@ -1,9 +1,10 @@
 // Builds the explorer's page into the files that `glassformer serve` sends. `npm run build`.
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vite';
+import { cssHash } from './styles';
 
 export default defineConfig({
-  plugins: [svelte({ configFile: false })],
+  plugins: [svelte({ configFile: false, compilerOptions: { cssHash } })],
   build: {
     outDir: '../src/glassformer/web/static',
     emptyOutDir: true,
