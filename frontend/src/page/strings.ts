@@ -1,7 +1,6 @@
 // Every text of the page, in one place. Screens have no words of their own.
 import type { Kind } from './data/places';
 
-const ORDER = ['first', 'second', 'third'];
 export const plural = (n: number, one: string, many = `${one}s`) => `${n} ${n === 1 ? one : many}`;
 
 export const texts = {
@@ -12,7 +11,6 @@ export const texts = {
   kernelGone: 'The notebook’s kernel does not answer: it may be busy or gone; run this cell again.',
   loading: 'Reading the numbers …',
   tracing: 'The sentence goes through the model …',
-  again: 'Try again',
   nobodyToAsk: 'This is one saved sentence. To ask for others, or to change the model and see what becomes of it:',
   exploreCommand: 'glassformer explore MODEL',
 
@@ -104,7 +102,6 @@ export const texts = {
       word: 'word',
       columns: 'Columns',
       numbers: 'Numbers of the chosen token',
-      overview: (per: number) => `Each cell is one number${per > 1 ? `, ${per} a pixel` : ''}.`,
       decoderInput: 'What goes into the decoder: the translation so far, one position later than what it predicts.',
       all: 'Every token',
       chosen: 'The chosen token',
@@ -126,7 +123,6 @@ export const texts = {
         k: 'k',
         raw: 'q · k',
         scaled: (root: string) => `÷ √${root}`,
-        unscaled: 'score',
         bias: '+ bias',
         weight: 'softmax',
         value: 'weight × v',
@@ -197,7 +193,6 @@ export const texts = {
       says: (query: string, key: string, p: string, rank: number, of: number) =>
         `${query} looks at ${key}, ${p}, rank ${rank} of ${of}`,
       saysMasked: (query: string, key: string) => `${query} may not look at ${key}: masked`,
-      querySays: (after: string, next: string) => `after ${after}, predicting ${next}:`,
       absent: 'This trace has no attention weights to show.',
     },
     sublayers: {
@@ -363,7 +358,6 @@ export const texts = {
       heads: (n: number) => `${n} heads side by side`,
       summary: (rows: number, cols: number) => `${rows} × ${cols}, each cell the number farthest from 0 of its block`,
       cached: (n: number) => `${n} keys and values a layer are kept for the whole sentence.`,
-      unnorm: 'This model has no encoder attention to compare with.',
     },
     whatif: {
       title: 'What if?',
@@ -604,7 +598,6 @@ export const texts = {
     ['S', 'save this view, its numbers, or everything'],
     ['?', 'this list'],
   ] as [string, string][],
-  order: ORDER,
 };
 
 /** Sentences that the built-in model was trained for. */
