@@ -78,6 +78,8 @@ class Manifest(BaseModel):
     target: SideOf
     first: str
     """The piece that the decoder starts from."""
+    pieces: dict[str, str]
+    """Every target token that the search or the output looked at, by its id."""
     given: bool
     """Whether the target was given; else the model found it."""
     search: dict[str, Any]
@@ -104,6 +106,7 @@ def manifest(
         source=_side(about.source, marks),
         target=_side(about.target, marks),
         first=about.first,
+        pieces=about.pieces,
         given=about.given,
         search=about.search.model_dump(mode="json"),
         hypothesis=about.hypothesis,
