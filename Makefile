@@ -96,6 +96,9 @@ lock:           ## choose new versions of everything but torch (see CONTRIBUTING
 	echo 'torch==2.13.0' > .venv-lock/pins.txt
 	.venv-lock/bin/python -m pip install --quiet --constraint .venv-lock/pins.txt --editable '.[dev]'
 	.venv-lock/bin/python -m pip freeze --exclude-editable | sed 's/+cpu$$//' > requirements.lock
+	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet --constraint requirements.lock jupyterlab nbconvert ipykernel anywidget
+	.venv-lock/bin/python -m pip freeze > tests/browser/notebook.lock
 	rm -rf .venv-lock
 
 clean:          ## remove .venv and every cache

@@ -13,6 +13,7 @@ from glassformer.inspection.explorer import Frame, packed
 from glassformer.notebook.answering import Asked, FromModel, FromTrace
 from glassformer.translator import Translator
 from tests import small_translator
+from tests.plainly import ROOT
 
 TEXT = "the animal did not cross the street"
 
@@ -81,6 +82,17 @@ def test_what_cannot_be_explored_is_said(translator):
 
     with pytest.raises(InputError, match="of one text already"):
         glassformer.explore(translator.trace(TEXT), "another")
+
+
+def test_the_kernels_environment_agrees_with_ours():
+    """Its kernels see the packages of both environments."""
+    ours, theirs = (
+        dict(line.lower().split("==") for line in (ROOT / path).read_text().split())
+        for path in ("requirements.lock", "tests/browser/notebook.lock")
+    )
+    assert {name: theirs[name] for name in ours.keys() & theirs.keys()} == {
+        name: ours[name] for name in ours.keys() & theirs.keys()
+    }
 
 
 def test_messages_are_small_and_whole(translator):

@@ -31,7 +31,7 @@ def missing() -> str | None:
 needs_chromium = pytest.mark.skipif(missing() is not None, reason=missing() or "")
 
 
-def drive(port: int | str, task: str, given: Any = None) -> Any:
+def drive(port: int | str, task: str, given: Any = None, seconds: int = SECONDS) -> Any:
     """What a task of browser.mjs found; nothing may be asked from elsewhere, and nothing may go wrong on the way."""
     order = {
         "address": port if isinstance(port, str) else f"http://127.0.0.1:{port}",
@@ -44,7 +44,7 @@ def drive(port: int | str, task: str, given: Any = None) -> Any:
         ["node", str(Path(__file__).with_name("browser.mjs")), json.dumps(order)],
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=seconds,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     answer = json.loads(done.stdout)

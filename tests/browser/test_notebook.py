@@ -85,7 +85,7 @@ def shown(tmp_path_factory):
     )
     given = {"notebook": path.name, "text": OTHER, "translation": load("street")(OTHER)}
     with lab(folder, home) as address:
-        found = drive(address, "notebook", given | {"picture": os.environ.get("GLASSFORMER_PICTURE")})
+        found = drive(address, "notebook", given | {"picture": os.environ.get("GLASSFORMER_PICTURE")}, seconds=450)
     return path, home, found
 
 

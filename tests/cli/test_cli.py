@@ -123,7 +123,9 @@ def test_the_demo_trains_scores_translates_and_reports(tmp_path):
         assert wanted <= report.keys()
         assert [sample["source"] for sample in report["translations"][:2]] == list(SEEDS_SENTENCES)
         assert len(report["translations"]) == 7
-        assert "Whom does it mean?" in (tmp_path / "runs/demo/report.html").read_text()
+        page = (tmp_path / "runs/demo/report.html").read_text()
+        assert "Whom does it mean?" in page
+        assert '<iframe title="glassformer explorer: The animal' in page
         assert ("finished already" in done.stderr) == again
 
 

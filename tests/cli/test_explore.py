@@ -7,6 +7,8 @@ import sys
 from urllib.parse import parse_qs, urlsplit
 from urllib.request import urlopen
 
+import pytest
+
 from glassformer.cli.explore import page_of
 
 SENTENCE = "The dog & the 100 % cat: été?"
@@ -32,3 +34,33 @@ def test_it_says_where_the_page_is_and_stops_when_told(tmp_path):
                 assert answer.read()
         running.send_signal(signal.SIGTERM)
         assert running.wait(30) == 0
+
+
+def explored(*arguments):
+    command = [sys.executable, "-m", "glassformer", "explore", "street", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_a_sentence_becomes_a_file(tmp_path):
+    path = tmp_path / "page.html"
+    done = explored(SENTENCE, "--html", path, "--detail", "attention")
+    assert done.returncode == 0, done.stderr
+    assert f"{path.stat().st_size:,} bytes" in done.stdout
+    assert "The dog &amp; the 100 % cat: été?" in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "is of one sentence"),
+        ([SENTENCE, "--detail", "all"], "--detail is one of attention, full"),
+        ([SENTENCE, "--detail", "attention", "nowhere/page.html"], "cannot be written"),
+    ],
+)
+def test_what_cannot_be_written_is_said_in_one_sentence(arguments, said, tmp_path):
+    *given, path = [*arguments, tmp_path / "page.html"] if "nowhere/page.html" not in arguments else arguments
+    done = explored(*given, "--html", tmp_path / path)
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
