@@ -10,9 +10,10 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def step_back(by: int = 10) -> None:
+def step_back(by: int = 5) -> None:
     """Let other threads go before this one where cores are short: it works, and they answer. Only Linux has
-    priorities of threads; elsewhere nothing happens."""
+    priorities of threads; elsewhere nothing happens. Not far back: it still holds Python's lock at times, and whoever
+    waits for that waits for this thread to get a core."""
     if sys.platform == "linux":
         own = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, own, min(19, os.getpriority(os.PRIO_PROCESS, own) + by))

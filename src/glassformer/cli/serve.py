@@ -1,5 +1,6 @@
 """`glassformer serve`: a model behind HTTP, for many clients at once."""
 
+import gc
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -141,9 +142,12 @@ def serving(
             source_language=source_language,
             target_language=target_language,
         )
+        server = GlassServer(
+            House(served, bounds, keys, named), allow_host, lambda: tell(served.name, address_of(bound))
+        )
         sys.setswitchinterval(TURN)
-        house = House(served, bounds, keys, named)
-        run(GlassServer(house, allow_host, lambda: tell(served.name, address_of(bound))), bound)
+        gc.freeze()  # what is there now stays: to look through all of it for garbage would stop everything for 0.1 s
+        run(server, bound)
     finally:
         bound.close()
     typer.echo("Stopped.", err=True)
