@@ -362,8 +362,7 @@ export const texts = {
     whatif: {
       title: 'What if?',
       intro:
-        'Change the sentence or the model, and see what becomes of the translation. Changes add up; every screen then shows A (before), B (after), or their difference. All of it is in the address.',
-      absent: 'This page was saved without its model, so nothing can be asked of it: `glassformer explore` opens it with one.',
+        'Change the sentence or the model, and see what becomes of the translation. Changes add up; every screen then shows A (before), B (after), or their difference.',
       add: 'Change something',
       kind: 'What to change',
       forms: {

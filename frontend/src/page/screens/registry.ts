@@ -29,7 +29,7 @@ export const SCREENS: Screen[] = [
   { id: 'sublayers', letter: 'D', title: texts.screen.sublayers.title, component: Sublayers },
   { id: 'bridge', letter: 'E', title: texts.screen.bridge.title, component: Bridge },
   { id: 'film', letter: 'F', title: texts.screen.film.title, component: Film },
-  { id: 'softmax', letter: 'G', title: texts.screen.softmax.title, component: Softmax },
+  { id: 'softmax', letter: 'G', title: texts.screen.softmax.title, component: Softmax, differs: true },
   { id: 'beam', letter: 'H', title: texts.screen.beam.title, component: Beam },
   { id: 'whatif', letter: 'I', title: texts.screen.whatif.title, component: WhatIf, differs: true },
   { id: 'who', letter: 'J', title: texts.screen.who.title('it'), component: Who },
