@@ -1,6 +1,8 @@
 /* A whole Transformer: sources are read, and targets grow by one token a call.
 
-   Sentences keep their own lengths: nothing is padded, and one may leave or join while others go on. */
+   Sentences keep their own lengths: nothing is padded, and one may leave or join while others go on. The hypotheses of a
+   sentence share what they have in common: a step's keys and values stay where they were written, and each hypothesis
+   knows where its own stand. */
 
 #if defined(__linux__)
 #define _GNU_SOURCE
@@ -8,7 +10,46 @@
 #endif
 #include <stdlib.h>
 
-#include "sentence.h"
+#include "beam.h"
+#include "products.h"
+
+typedef struct {
+    norm self_norm, cross_norm, feed_forward_norm;
+    product qkv; /* of a recurrent decoder: the candidate's panels, then the forget gate's */
+    product out, cross_q, cross_out, up, down; /* gated: the gate's panels stand before those of `up` */
+} layer;
+
+typedef struct {
+    const float *table;     /* of the embedding */
+    const float *positions; /* added to it; or NULL */
+    const float *bias;      /* of the distances -(length - 1) to length - 1, for each head; or NULL */
+    norm embedding_norm, final_norm;
+    const layer *layers;
+    int32_t n_layers;
+} stack;
+
+typedef struct {
+    int32_t d_model, heads, d_head, d_ff, vocab_size, bos, norm_first, activation, gated, recurrent;
+    int32_t length;                    /* positions that the tables below and of the stacks have */
+    float eps, scale;                  /* of norms, of attention's scores */
+    float embedding_scale, output_scale;
+    const float *cos, *sin;            /* of rotary positions; or NULL */
+    stack encoder, decoder;
+    product cross_kv; /* every decoder layer's keys and values of the source, in one matrix */
+    product output;
+} model;
+
+/* One sentence under way. */
+typedef struct {
+    int32_t source, limit, width; /* its tokens; the most that its target may have; the most hypotheses at once */
+    int32_t length, rows;         /* of the target so far; growing hypotheses */
+    int32_t source_room;          /* positions that there is memory for: of the source, */
+    size_t own_room;              /* and of all hypotheses together */
+    float *cross;                 /* keys and values of its source: layer, position, (key, value) */
+    float *own;                   /* of its target: layer, position, slot, (key, value) or cell */
+    uint16_t *slots, *spare;      /* for each hypothesis and position, the slot where it is written */
+    search search;                /* unless somebody else decides what comes next */
+} sentence;
 
 /* Memory that is kept for the next call, and grows when more is needed. */
 typedef struct {
@@ -38,6 +79,15 @@ typedef struct {
     memory work, search_work;  /* what a step, and what a search needs between its beginning and its end */
 } batch;
 
+static int whole(int size) { return (size + PANEL - 1) / PANEL * PANEL; }
+
+/* From one key to the next: a key, its value, and a little more. Without it the same column of many keys would compete for
+   one place in the cache. */
+static int key_stride(const model *m) {
+    int pair = 2 * m->heads * m->d_head, cell = m->recurrent ? whole(m->d_model) : 0;
+    return (pair > cell ? pair : cell) + 16;
+}
+
 /* Rows that pass through the layers together, about: as many as leave their numbers near to the processor. */
 #define TOGETHER 56
 
@@ -58,7 +108,7 @@ static int buffers_for(const model *m, batch *b, int rows, int widest, int longe
     if (cells > all->wide_width) all->wide_width = cells;
     if (widest > all->wide_width) all->wide_width = widest;
     int deepest = all->wide_width > all->width ? all->wide_width : all->width;
-    all->scores_stride = longest + 3 * WIDTH;
+    all->scores_stride = longest + 2 * WIDTH;
     size_t sizes[] = {
         sizeof(float) * rows * all->width,      sizeof(float) * rows * all->width,    sizeof(float) * rows * all->width,
         sizeof(float) * rows * all->wide_width, sizeof(float) * QUERIES * m->heads * all->scores_stride,
@@ -161,6 +211,31 @@ static void encode(const model *m, int n, const int32_t *lengths, const int32_t 
     finish(m, s, rows, w);
 }
 
+static void forget(sentence *s) {
+    if (!s) return;
+    search_free(&s->search);
+    free(s->cross), free(s->own), free(s->slots), free(s->spare), free(s);
+}
+
+/* A sentence with nothing written yet, in the memory of one that is over if that is enough. */
+static sentence *begin(const model *m, sentence *old, int source, int limit, int width) {
+    if (old && (old->source_room < source || old->own_room < (size_t)limit * width)) forget(old), old = NULL;
+    sentence *s = old ? old : calloc(1, sizeof(sentence));
+    if (!s) return NULL;
+    if (!old) {
+        size_t pair = sizeof(float) * key_stride(m) * m->decoder.n_layers;
+        s->source_room = source, s->own_room = (size_t)limit * width;
+        s->cross = malloc(pair * source);
+        s->own = malloc(pair * s->own_room); /* pages that are never written are never there */
+        s->slots = malloc(sizeof(uint16_t) * s->own_room);
+        s->spare = malloc(sizeof(uint16_t) * s->own_room);
+    }
+    s->source = source, s->limit = limit, s->width = width, s->rows = 1, s->length = 0;
+    if (s->cross && s->own && s->slots && s->spare) return s;
+    forget(s);
+    return NULL;
+}
+
 /* ------------------------------------------------------------------------------------------- what is called from Python */
 
 int panel_columns(void) { return PANEL; }
@@ -197,7 +272,7 @@ static int join_some(const model *m, batch *b, int n, const int32_t *lengths, co
     if (!buffers_for(m, b, rows, m->cross_kv.outputs, longest, &w)) return 0;
     encode(m, n, lengths, ids, rows, &w);
     multiply(&m->cross_kv, rows, w.x, w.width, w.wide, w.wide_width, w.room);
-    int inner = m->heads * m->d_head;
+    int inner = m->heads * m->d_head, stride = key_stride(m);
     for (int i = 0, row = 0; i < n; row += lengths[i++]) {
         sentence *old = b->kept ? b->sentences[b->count + --b->kept] : NULL;
         sentence *s = begin(m, old, lengths[i], limits[i], width);
@@ -208,7 +283,8 @@ static int join_some(const model *m, batch *b, int n, const int32_t *lengths, co
         b->rows++;
         for (int j = 0; j < lengths[i]; j++)
             for (int l = 0; l < m->decoder.n_layers; l++)
-                pack(inner, w.wide + (ptrdiff_t)(row + j) * w.wide_width + 2 * l * inner, j, cross_of(m, s, l));
+                memcpy(s->cross + ((ptrdiff_t)l * s->source + j) * stride,
+                       w.wide + (ptrdiff_t)(row + j) * w.wide_width + 2 * l * inner, sizeof(float) * 2 * inner);
     }
     return 1;
 }
@@ -230,26 +306,25 @@ int batch_join(const model *m, batch *b, int n, const int32_t *lengths, const in
 static void look_back(const model *m, int number, sentence **sentences, int n, int rows, const buffers *w) {
     const stack *d = &m->decoder;
     const layer *l = d->layers + number;
-    int inner = m->heads * m->d_head;
+    int inner = m->heads * m->d_head, stride = key_stride(m);
     multiply(&l->qkv, rows, before(m, &l->self_norm, rows, w), w->width, w->wide, w->wide_width, w->room);
     for (int i = 0, row = 0; i < n; i++) {
         sentence *s = sentences[i];
+        float *own = s->own + (ptrdiff_t)number * s->limit * s->width * stride;
+        keys k = looked_at_by(m, s->length + 1, w);
+        k.at_step = k.count;
+        if (d->bias) bias_of(m, d, s->length, 0, &k);
         for (int r = 0; r < s->rows; r++) {
             float *qkv = w->wide + (ptrdiff_t)(row + r) * w->wide_width;
             turn_heads(m, s->length, qkv);
             turn_heads(m, s->length, qkv + inner);
-            if (alone(m, s)) pack(inner, qkv + inner, s->length, trunk_of(m, s, number));
-            else memcpy(own_of(m, s, number, s->length, r), qkv + inner, sizeof(float) * 2 * inner);
+            memcpy(own + ((ptrdiff_t)s->length * s->width + r) * stride, qkv + inner, sizeof(float) * 2 * inner);
         }
-        keys k = looked_at_by(m, s->length + 1 - s->common, w);
-        k.packed = trunk_of(m, s, number), k.n_packed = s->common, k.at_step = k.count;
-        if (alone(m, s)) k.n_packed++, k.count = 0;
-        if (d->bias) bias_of(m, d, s->length, 0, &k);
         for (int r = 0; r < s->rows; r += QUERIES) {
             int queries = s->rows - r < QUERIES ? s->rows - r : QUERIES;
             for (int i = 0; i < queries; i++)
                 for (int j = 0; j < k.count; j++)
-                    w->at[i * k.count + j] = own_of(m, s, number, s->common + j, s->slots[(r + i) * s->limit + s->common + j]);
+                    w->at[i * k.count + j] = own + ((ptrdiff_t)j * s->width + s->slots[(r + i) * s->limit + j]) * stride;
             attend(&k, queries, w->wide + (ptrdiff_t)(row + r) * w->wide_width, w->wide_width,
                    w->h + (ptrdiff_t)(row + r) * w->width, w->width);
         }
@@ -261,14 +336,15 @@ static void look_back(const model *m, int number, sentence **sentences, int n, i
 /* The same for a decoder that remembers one vector a layer: each hypothesis' cell goes on from where it was written. */
 static void remember(const model *m, int number, sentence **sentences, int n, int rows, const buffers *w) {
     const layer *l = m->decoder.layers + number;
+    int stride = key_stride(m);
     multiply(&l->qkv, rows, before(m, &l->self_norm, rows, w), w->width, w->wide, w->wide_width, w->room);
     for (int i = 0, row = 0; i < n; i++) {
         sentence *s = sentences[i];
+        float *own = s->own + (ptrdiff_t)number * s->limit * s->width * stride, *now = own + (ptrdiff_t)s->length * s->width * stride;
         for (int r = 0; r < s->rows; r++, row++) {
-            int last = s->length - 1;
-            const float *past = s->length ? own_of(m, s, number, last, s->slots[r * s->limit + last]) : NULL;
+            const float *past = s->length ? now - (ptrdiff_t)(s->width - s->slots[r * s->limit + s->length - 1]) * stride : NULL;
             const float *candidate = w->wide + (ptrdiff_t)row * w->wide_width;
-            recur(m->d_model, candidate, candidate + whole(m->d_model), past, own_of(m, s, number, s->length, r),
+            recur(m->d_model, candidate, candidate + whole(m->d_model), past, now + (ptrdiff_t)r * stride,
                   w->y + (ptrdiff_t)row * w->width);
         }
     }
@@ -278,7 +354,7 @@ static void remember(const model *m, int number, sentence **sentences, int n, in
 static int step_some(const model *m, batch *b, sentence **sentences, int n, int rows, const int32_t *tokens, int n_never,
                      const int32_t *never, int count, float *logits, float *sums, float *log_ps, int32_t *likeliest) {
     const stack *d = &m->decoder;
-    int longest = 0;
+    int stride = key_stride(m), longest = 0;
     for (int i = 0; i < n; i++) {
         const sentence *s = sentences[i];
         int most = s->source > s->length + 1 ? s->source : s->length + 1;
@@ -288,7 +364,6 @@ static int step_some(const model *m, batch *b, sentence **sentences, int n, int 
     if (!buffers_for(m, b, rows, 0, longest, &w)) return 0;
     for (int i = 0, row = 0; i < n; i++) {
         sentence *s = sentences[i];
-        if (!settle(m, s)) return 0;
         for (int r = 0; r < s->rows; r++, row++) {
             embed(m, d, tokens[row], s->length, w.x + (ptrdiff_t)row * w.width);
             s->slots[r * s->limit + s->length] = (uint16_t)r;
@@ -302,8 +377,8 @@ static int step_some(const model *m, batch *b, sentence **sentences, int n, int 
         multiply(&l->cross_q, rows, before(m, &l->cross_norm, rows, &w), w.width, w.wide, w.wide_width, w.room);
         for (int i = 0, row = 0; i < n; i++) {
             sentence *s = sentences[i];
-            keys k = looked_at_by(m, 0, &w);
-            k.packed = cross_of(m, s, number), k.n_packed = s->source;
+            for (int j = 0; j < s->source; j++) w.at[j] = s->cross + ((ptrdiff_t)number * s->source + j) * stride;
+            keys k = looked_at_by(m, s->source, &w);
             for (int r = 0; r < s->rows; r += QUERIES)
                 attend(&k, s->rows - r < QUERIES ? s->rows - r : QUERIES, w.wide + (ptrdiff_t)(row + r) * w.wide_width,
                        w.wide_width, w.h + (ptrdiff_t)(row + r) * w.width, w.width);
@@ -317,11 +392,7 @@ static int step_some(const model *m, batch *b, sentence **sentences, int n, int 
     finish(m, d, rows, &w);
     if (m->output_scale != 1)
         for (ptrdiff_t i = 0; i < (ptrdiff_t)rows * w.width; i++) w.x[i] *= m->output_scale;
-    for (int i = 0; i < n; i++) {
-        sentence *s = sentences[i];
-        s->length++;
-        if (alone(m, s)) s->common = s->length;
-    }
+    for (int i = 0; i < n; i++) sentences[i]->length++;
     multiply(&m->output, rows, w.x, w.width, logits, m->output.outputs, w.room);
     for (int i = 0; i < rows; i++, log_ps += count, likeliest += count) {
         const float *row = logits + (ptrdiff_t)i * m->output.outputs;
