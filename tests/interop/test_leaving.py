@@ -60,7 +60,7 @@ def model(request):
     if config.norm_first:  # what goes past the layers would outweigh them: each word would call for itself again
         with torch.no_grad():
             for name, weight in made.named_parameters():
-                weight.mul_(0.05 if "embedding" in name else 1)
+                weight.mul_(0.2 if "embedding" in name else 1)
     return made
 
 
