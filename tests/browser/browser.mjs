@@ -51,7 +51,7 @@ const badges = (page) => page.$$eval('[data-difference]', (all) => all.map((one)
 const TASKS = {
   /** What tables say, at addresses that are given. */
   async read() {
-    const page = await opened();
+    const page = await opened({ hash: given[0].hash });
     const found = [];
     for (const { hash, rows } of given) {
       await page.goto('about:blank');

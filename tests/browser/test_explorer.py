@@ -118,6 +118,38 @@ def test_another_sentence_and_others_matrices(port):
     assert found["error"].endswith(".")
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"encoder_layers": 1, "decoder_layers": 3},
+        {"encoder_layers": 3, "decoder_layers": 1, "norm_first": True},
+        {"share_embeddings": True, "tie_output": True},
+    ],
+    ids=["unequal-depths", "deeper-encoder", "tied"],
+)
+def test_any_shape_has_all_its_attentions_with_its_numbers(options):
+    """A page that takes one depth for both loses decoder layers; one that reads names does not."""
+    model = served("plain", **options)
+    text = " ".join(WORDS.split()[:5])
+    trace = model.translator.trace(text, text, beam=1)
+    names = [name.removesuffix(".weights") for name in trace if name.endswith("_attention.weights")]
+    places = [
+        {"hash": address(v="attention", at=at, h=1, q=2, tab="word", s=text, t=text, b=1), "rows": "[data-way] tbody"}
+        for at in names
+    ]
+    with running(model) as server:
+        found = drive(server.port, "read", places)
+    config = model.translator.model.config
+    assert len(names) == config.encoder_layers + 2 * config.decoder_layers
+    for at, seen in zip(names, found, strict=True):
+        weights, scores = trace[f"{at}.weights"][1, 2], trace[f"{at}.scores"][1, 2]
+        assert len(seen["table"]) == len(weights), at
+        for row, score, weight in zip(seen["table"], scores.tolist(), weights.tolist(), strict=True):
+            if score != float("-inf"):
+                assert number(row[4]) == pytest.approx(weight, abs=SHOWN), at
+        assert max(seen["badges"]) < 1e-4, at
+
+
 def test_sixty_tokens_and_512_columns_stay_fluid():
     """First paint within a second, a redraw within 50 ms, fewer than 5,000 nodes."""
     options = {"d_model": 512, "n_heads": 8, "d_ff": 64, "encoder_layers": 2, "decoder_layers": 2}
