@@ -1,0 +1,58 @@
+// What every task needs: a Chromium, a page in it that is open and still, and what went wrong on the way.
+import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
+
+export const { address, frontend, chromium: executablePath, task, given } = JSON.parse(process.argv[2]);
+const require = createRequire(`${frontend}/package.json`);
+const { chromium } = require('playwright-core');
+export const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+
+const sandbox = process.getuid() === 0 ? ['--no-sandbox'] : [];
+export const browser = await chromium.launch({
+  executablePath,
+  args: ['--disable-dev-shm-usage', '--font-render-hinting=none', '--force-color-profile=srgb', ...sandbox],
+});
+export const troubles = []; // requests to elsewhere, errors of the page
+
+export const at = (hash) => (address.startsWith('file:') ? address + hash : `${address}/${hash}`); // a file is a page of its own
+
+export async function opened({ scheme = 'light', width = 1280, hash = '', forced = 'none' } = {}) {
+  const context = await browser.newContext({
+    reducedMotion: 'reduce', locale: 'en-GB', colorScheme: scheme, forcedColors: forced, viewport: { width, height: 900 },
+  });
+  await context.route('**/*', (route) => {
+    const url = route.request().url();
+    if (url.startsWith(address) || url.startsWith('data:')) return route.continue();
+    troubles.push(`asked for ${url}`);
+    return route.abort();
+  });
+  const page = await context.newPage();
+  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && troubles.push(message.text()));
+  page.on('pageerror', (error) => troubles.push(error.message));
+  await page.goto(at(hash));
+  await settled(page);
+  return page;
+}
+
+/** Until nothing is being fetched and nothing says that it is read. */
+export async function settled(page) {
+  await page.waitForSelector('main h2', { timeout: 30_000 });
+  await page.waitForLoadState('networkidle');
+  const busy = 'main [role=status].quiet, main [aria-busy=true], main[aria-busy=true]';
+  await page.waitForFunction((still) => document.querySelector(still) === null, busy, { timeout: 30_000 });
+}
+
+export const where = (page) => page.locator('nav[aria-label=Steps] .where').textContent();
+export const heading = (page) => page.locator('main h2').first().textContent();
+/** As the page has it now; what the driver knows of it may be a moment older. */
+export const hash = (page) => page.evaluate(() => location.hash);
+export const badges = (page) => page.$$eval('[data-difference]', (all) => all.map((one) => Number(one.dataset.difference)));
+
+/** Tab until what has the focus is this. */
+export async function byTab(page, selector) {
+  for (let i = 0; i < 150; i++) {
+    await page.keyboard.press('Tab');
+    if (await page.locator(selector).evaluateAll((all) => all.includes(document.activeElement))) return;
+  }
+  throw new Error(`Tab does not reach ${selector}`);
+}
