@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.responses import JSONResponse
 
 from glassformer.errors import GlassformerError
 from glassformer.inspection import explorer
@@ -37,6 +37,9 @@ BYTES: dict[int | str, dict[str, Any]] = {
         "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
         "description": "Little-endian numbers; x-shape, x-dtype, x-axes.",
     }
+}
+PAGE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "The page."}
 }
 PICTURE: dict[int | str, dict[str, Any]] = {
     200: {
@@ -119,11 +122,15 @@ def routes(house: House) -> APIRouter:
 
     @router.get(
         "/api/explore/{id}/explorer.html",
-        responses=WRONG,
-        response_class=HTMLResponse,
+        response_class=Response,
+        responses={**WRONG, **PAGE},
         summary="The explorer of a trace as one HTML file that loads nothing.",
     )
-    async def page(request: Request, id: str, detail: str = Query("full", description="attention or full")) -> Response:
+    async def page(
+        request: Request,
+        id: str,
+        detail: str = Query("full", description="How much of it.", json_schema_extra={"enum": ["attention", "full"]}),
+    ) -> Response:
         kept, served = house.store.get(id), house.service.served
         content = await house.bench.do(request, lambda: _page(house, kept, detail, served.name))
         name = {"content-disposition": f'attachment; filename="explorer-{kept.identity}.html"'}
@@ -220,6 +227,8 @@ def routes(house: House) -> APIRouter:
         found = dict(house.service.served.translator.model.named_parameters(remove_duplicate=False)).get(name)
         if found is None:
             raise RefusedError(404, f"The model has no weight {name!r}: /api/model lists all.")
+        if to is not None and (rows is not None or cols is not None):
+            raise RefusedError(422, "to makes a whole weight small: leave out rows and cols.")
         headers = {"cache-control": "private, no-cache", "etag": f'"{house.boot}"'}
         if request.headers.get("if-none-match") == headers["etag"]:
             return Response(status_code=304, headers=headers)

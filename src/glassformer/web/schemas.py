@@ -1,8 +1,9 @@
 """What is asked and what is answered: every option with its meaning, from which the API's description is made."""
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from glassformer.inspection.changes import AnyChange
 from glassformer.inspection.manifest import Manifest
@@ -17,6 +18,23 @@ def real(text: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(real)]
+
+
+def counted(value: Any) -> Any:
+    """A count as forms write it, too; `true` is none."""
+    if isinstance(value, bool) or (isinstance(value, str) and not re.fullmatch("[0-9]{1,3}", value)):
+        raise ValueError("is not a whole number")
+    return value
+
+
+Written = Annotated[
+    int,
+    BeforeValidator(counted),
+    Field(ge=0, le=999),
+    WithJsonSchema(
+        {"anyOf": [{"type": "integer", "minimum": 0, "maximum": 999}, {"type": "string", "pattern": "^[0-9]{1,3}$"}]}
+    ),
+]
 Place = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Width = Annotated[int, Field(ge=1, le=1000)]
 Amount = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)]
@@ -134,7 +152,7 @@ class AskLibre(BaseModel):
     """A code of `/languages`."""
     format: Text = "text"
     """Only "text"."""
-    alternatives: Annotated[int, Field(ge=0, le=1000)] = 0
+    alternatives: Written = 0
     """Other translations wanted."""
     api_key: Text | None = None
     """Where the server asks for one."""
