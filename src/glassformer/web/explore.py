@@ -1,7 +1,5 @@
 """Routes that look inside: traces, their tensors, the model's weights, what-ifs and figures."""
 
-import pathlib
-import tempfile
 from functools import cache
 from typing import Any
 
@@ -12,8 +10,8 @@ from glassformer.errors import GlassformerError
 from glassformer.inspection import explorer
 from glassformer.inspection.changes import ForcePrefix
 from glassformer.inspection.figures import VIEWS, FigureOptions
-from glassformer.inspection.manifest import Manifest, manifest, weights_of
-from glassformer.inspection.trace_file import DETAILS
+from glassformer.inspection.manifest import Manifest
+from glassformer.inspection.trace_file import DETAILS, part_of, serialised
 from glassformer.translator import Translator
 from glassformer.web.guard import FIGURE_POLICY, responses
 from glassformer.web.house import IMMUTABLE, House, Large, LargeResponse, body_of, flag, in_json
@@ -23,7 +21,8 @@ from glassformer.web.schemas import AskTrace, AskWhatIf, Difference, Ranked
 from glassformer.web.service import finite
 from glassformer.web.store import Kept
 from glassformer.web.tensors import Cut, cut, sent, summary
-from glassformer.web.what_if import GivenUp, changed, check_ids, check_length, ranked, texts_of
+from glassformer.web.traces import attached, check_ids, check_length, manifest_of
+from glassformer.web.what_if import GivenUp, changed, ranked, texts_of
 
 WRONG = responses(401, 404, 413, 422, 503)
 SPAN = {"pattern": "^([0-9]{1,9}|[0-9]{0,9}:[0-9]{0,9})$"}
@@ -78,7 +77,7 @@ def routes(house: House) -> APIRouter:
     @router.get("/api/explore/{id}", response_model=Manifest, responses=WRONG, summary="What a trace has, again.")
     async def again(request: Request, id: str) -> Response:
         kept = house.store.get(id)
-        return await house.shelf.do(request, lambda: in_json(_manifest(house, kept)))
+        return await house.shelf.do(request, lambda: in_json(manifest_of(house, kept)))
 
     @router.get(
         "/api/explore/{id}/tensor/{name}",
@@ -116,9 +115,7 @@ def routes(house: House) -> APIRouter:
     ) -> Response:
         kept, halved = house.store.get(id), flag("half", half)
         content = await house.bench.do(request, lambda: _saved(house, kept, detail, halved))
-        name = {"content-disposition": f'attachment; filename="trace-{kept.identity}.safetensors"'}
-        large = Large(content, "application/octet-stream", {"cache-control": IMMUTABLE, **name})
-        return LargeResponse(large, house.outgoing)
+        return attached(house, content, "application/octet-stream", f"trace-{kept.identity}.safetensors")
 
     @router.get(
         "/api/explore/{id}/explorer.html",
@@ -133,9 +130,7 @@ def routes(house: House) -> APIRouter:
     ) -> Response:
         kept, served = house.store.get(id), house.service.served
         content = await house.bench.do(request, lambda: _page(house, kept, detail, served.name))
-        name = {"content-disposition": f'attachment; filename="explorer-{kept.identity}.html"'}
-        large = Large(content, "text/html; charset=utf-8", {"cache-control": IMMUTABLE, **name})
-        return LargeResponse(large, house.outgoing)
+        return attached(house, content, "text/html; charset=utf-8", f"explorer-{kept.identity}.html")
 
     @router.get("/api/explore/{id}/tree", responses=WRONG, summary="Every hypothesis that the search looked at.")
     async def tree(request: Request, id: str) -> Response:
@@ -162,7 +157,7 @@ def routes(house: House) -> APIRouter:
     )
     async def heads(request: Request, id: str) -> Response:
         kept, given_up = house.store.get(id), GivenUp()
-        answer = in_json(await house.bench.do(request, lambda: ranked(house, kept, given_up.check), given_up.hear))
+        answer = await house.bench.do(request, lambda: in_json(ranked(house, kept, given_up.check)), given_up.hear)
         answer.headers["cache-control"] = IMMUTABLE
         return answer
 
@@ -259,7 +254,7 @@ def traced(house: House, wanted: AskTrace) -> Manifest:
         check_length(house.limits, len(translator.tokenizer.encode(wanted.target, "target")))
     changes = [_forced(house, translator, wanted)] if wanted.prefix else []
     trace = translator.trace(wanted.text, wanted.target, beam=beam, hypothesis=wanted.hypothesis, changes=changes)
-    return _manifest(house, house.store.add(trace, translator.tokenizer))
+    return manifest_of(house, house.store.add(trace, translator.tokenizer))
 
 
 def _forced(house: House, translator: Translator, wanted: AskTrace) -> ForcePrefix:
@@ -273,21 +268,16 @@ def _forced(house: House, translator: Translator, wanted: AskTrace) -> ForcePref
     return ForcePrefix(ids=ids)
 
 
-def _manifest(house: House, kept: Kept) -> Manifest:
-    return manifest(kept.identity, kept.trace, weights_of(house.service.served.translator.model), kept.tokenizer)
-
-
 def _saved(house: House, kept: Kept, detail: str, half: bool) -> bytes:
     if detail not in DETAILS:
         raise RefusedError(422, f"detail is one of {', '.join(DETAILS)}, and not {detail!r}.")
-    with tempfile.TemporaryDirectory(prefix="glassformer-trace-") as passing:
-        path = pathlib.Path(passing) / "trace.safetensors"
-        kept.trace.save(path, detail, half)
-        if (size := path.stat().st_size) > house.limits.answer_bytes:
-            raise RefusedError(
-                413, f"The file has {size:,} bytes, and {house.limits.answer_bytes:,} are sent: ask for less detail."
-            )
-        return path.read_bytes()
+    content = serialised(part_of(kept.trace, detail, half))
+    if len(content) > house.limits.answer_bytes:
+        raise RefusedError(
+            413,
+            f"The file has {len(content):,} bytes, and {house.limits.answer_bytes:,} are sent: ask for less detail.",
+        )
+    return content
 
 
 def _page(house: House, kept: Kept, detail: str, name: str) -> bytes:

@@ -1,19 +1,17 @@
 """What-ifs by HTTP: words made into changes, everything bounded, and what came of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from glassformer.evaluation import sentence_chrf
 from glassformer.inspection.changes import Change, ForcePrefix, ReplaceToken
-from glassformer.inspection.manifest import manifest, weights_of
 from glassformer.inspection.what_if import rank_heads_of
-from glassformer.model import ModelConfig
 from glassformer.translator import Translator
 from glassformer.web.house import House
-from glassformer.web.limits import Limits
 from glassformer.web.refusal import RefusedError
 from glassformer.web.schemas import AskWhatIf, BeginWith, Difference, HeadWorth, Ranked, Replacement
 from glassformer.web.service import finite
 from glassformer.web.store import Kept
+from glassformer.web.traces import check_ids, check_length, manifest_of
 
 
 class GivenUp:
@@ -38,7 +36,7 @@ def changed(house: House, kept: Kept, wanted: AskWhatIf) -> Difference:
     both = (found.before.translation, found.after.translation)
     return Difference(
         id=after.identity,
-        manifest=manifest(after.identity, after.trace, weights_of(translator.model), after.tokenizer),
+        manifest=manifest_of(house, after),
         changed_words=found.changed_words,
         kept=[finite(log_p) for log_p in found.kept],
         differences=[finite(difference) for difference in found.differences],
@@ -63,19 +61,6 @@ def texts_of(wanted: AskWhatIf) -> list[str]:
         elif isinstance(change, BeginWith):
             found.append(change.text)
     return found
-
-
-def check_length(limits: Limits, tokens: int) -> None:
-    if tokens > limits.trace_tokens:
-        raise RefusedError(
-            413, f"These are {tokens} tokens, and {limits.trace_tokens} are traced at most: take a part of it."
-        )
-
-
-def check_ids(ids: Sequence[int], config: ModelConfig, size: int) -> None:
-    """Refuse tokens that are none of a vocabulary of this size."""
-    if any(not 0 <= token < size or token == config.pad_id for token in ids):
-        raise RefusedError(422, f"A change puts a token that is none of the model's {size}.")
 
 
 def _translator(house: House, kept: Kept) -> Translator:
