@@ -18,6 +18,8 @@ from glassformer.errors import DataError
 
 Cut = Literal["sentencepiece", "byte-level", "subword-nmt", "words", "pipeline"]
 """The last is what a `tokenizer.json` describes: see `pipeline`."""
+SPACE = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+"""Unicode's spaces, for a set of `re`, whose own \\s has four more."""
 
 
 class Cutter(Protocol):
@@ -171,10 +173,9 @@ def byte_letters() -> dict[int, str]:
 def gpt2_words() -> re.Pattern[str]:
     """GPT-2's words: endings after an apostrophe, letters, digits, signs, each with the one space before it; spaces."""
     letter, number = _ranges("L"), _ranges("N")
-    space = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # Unicode's; re's \s has four more
     return re.compile(
-        rf"'s|'t|'re|'ve|'m|'ll|'d| ?[{letter}]+| ?[{number}]+| ?[^{space}{letter}{number}]+"
-        rf"|[{space}]+(?![^{space}])|[{space}]+"
+        rf"'s|'t|'re|'ve|'m|'ll|'d| ?[{letter}]+| ?[{number}]+| ?[^{SPACE}{letter}{number}]+"
+        rf"|[{SPACE}]+(?![^{SPACE}])|[{SPACE}]+"
     )
 
 

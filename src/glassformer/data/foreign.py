@@ -12,7 +12,7 @@ from typing import Annotated, Literal, NoReturn
 from pydantic import Field
 
 from glassformer.data.cutting import ByteLevel, Cut, Cutter, SentencePieces, SubwordNMT, Words
-from glassformer.data.json_tables import TableError, listed
+from glassformer.data.json_tables import TableError, check_end, listed, start_of
 from glassformer.data.pipeline import Pipeline
 from glassformer.data.pipeline.file import MOST_PIECES
 from glassformer.data.tokenizer import SETTINGS, SIDES, Side, Tokenizer, check_text, ids_among
@@ -300,9 +300,8 @@ def _numbers(vocabulary: Sequence[str]) -> dict[str, int]:
 
 def _vocabulary(content: bytes) -> list[str]:
     try:
-        pieces, end = listed(content, len(content) - len(content.lstrip()), MOST_PIECES)
+        pieces, end = listed(content, start_of(content), MOST_PIECES)
+        check_end(content, end)
     except TableError as error:
         raise DataError(f"the vocabulary is not a list of pieces: {error}.") from None
-    if content[end:].strip():
-        raise DataError("the vocabulary is not a list of pieces: something stands behind its end.")
     return pieces

@@ -9,6 +9,9 @@ import re
 import reprlib
 from array import array
 from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+Number = TypeVar("Number", int, float)
 
 LONGEST_PIECE = 1000
 """Letters, which no piece of any tokenizer has; the bytes of a piece may be six times as many, each escaped."""
@@ -30,36 +33,34 @@ _PAIRED = re.compile(
     _SPACE + rb"\[" + _SPACE + _TEXT + _SPACE + rb"," + _SPACE + _TEXT + _SPACE + rb"\]" + _SPACE + rb"([,\]])"
 )
 _SPACED = re.compile(_SPACE + _TEXT + _SPACE + rb"([,\]])")
+_BLANK = re.compile(_SPACE)
 
 
 class TableError(ValueError):
     """What is no such table: the end of a sentence about the file."""
 
 
+def start_of(content: bytes) -> int:
+    """Where a file's one value begins."""
+    return _blank(content, 0)
+
+
+def check_end(content: bytes, at: int) -> None:
+    """A file has one value: behind it there may be blanks."""
+    if _blank(content, at) < len(content):
+        raise TableError("something stands behind its end")
+
+
 def numbered(content: bytes, at: int, most: int) -> tuple[dict[str, int], int]:
     """{"piece": 5, ...} from its bracket on, and where it ends."""
     found: dict[str, int] = {}
-
-    def take(entry: re.Match[bytes]) -> None:
-        piece = text_of(entry[1])
-        if piece in found:
-            raise TableError(f"{reprlib.repr(piece)} is given twice")
-        found[piece] = int(entry[2])
-
-    return found, _each(content, at, b"{}", (_NUMBERED,), most, take)
+    return found, _each(content, at, b"{}", (_NUMBERED,), most, lambda entry: _give(found, entry, int))
 
 
 def scored(content: bytes, at: int, most: int) -> tuple[dict[str, float], int]:
     """[["piece", -1.5], ...] from its bracket on, in the same order, and where it ends."""
     found: dict[str, float] = {}
-
-    def take(entry: re.Match[bytes]) -> None:
-        piece = text_of(entry[1])
-        if piece in found:
-            raise TableError(f"{reprlib.repr(piece)} is given twice")
-        found[piece] = float(entry[2])
-
-    return found, _each(content, at, b"[]", (_SCORED,), most, take)
+    return found, _each(content, at, b"[]", (_SCORED,), most, lambda entry: _give(found, entry, float))
 
 
 def listed(content: bytes, at: int, most: int) -> tuple[list[str], int]:
@@ -146,6 +147,19 @@ def text_of(raw: bytes) -> str:
     if len(text) > LONGEST_PIECE:
         raise TableError(f"it has a piece of {len(text):,} letters, which no tokenizer has")
     return text
+
+
+def _blank(content: bytes, at: int) -> int:
+    blank = _BLANK.match(content, at)
+    assert blank is not None  # it matches nothing, too
+    return blank.end()
+
+
+def _give(found: dict[str, Number], entry: re.Match[bytes], read: Callable[[bytes], Number]) -> None:
+    piece = text_of(entry[1])
+    if piece in found:
+        raise TableError(f"{reprlib.repr(piece)} is given twice")
+    found[piece] = read(entry[2])
 
 
 def _each(

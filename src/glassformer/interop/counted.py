@@ -6,7 +6,7 @@ import reprlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from glassformer.data.json_tables import LONGEST_PIECE, TableError, numbered
+from glassformer.data.json_tables import LONGEST_PIECE, TableError, check_end, numbered, start_of
 from glassformer.errors import DirectoryError
 from glassformer.interop.files import LARGEST_JSON, inside, read_bytes, read_json
 
@@ -91,9 +91,8 @@ def read_numbers(directory: Path, name: str, size: int) -> dict[str, int]:
     path = inside(directory, name)
     content = read_bytes(path)
     try:
-        numbers, end = numbered(content, len(content) - len(content.lstrip()), size + SPARE)
-        if content[end : end + 100].strip() or len(content) > end + 100:
-            raise TableError("something stands behind its end")
+        numbers, end = numbered(content, start_of(content), size + SPARE)
+        check_end(content, end)
     except TableError as error:
         if len(content) > LARGEST_JSON:
             raise DirectoryError(f"{path} does not give each piece a number: {error}.") from None

@@ -5,7 +5,16 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Any
 
-from glassformer.data.json_tables import TableError, members, numbered, paired, passed_over, scored
+from glassformer.data.json_tables import (
+    TableError,
+    check_end,
+    members,
+    numbered,
+    paired,
+    passed_over,
+    scored,
+    start_of,
+)
 from glassformer.errors import DataError
 from glassformer.settings import no_constant, once_each
 
@@ -59,7 +68,7 @@ def taken_apart(content: bytes, most: int = MOST_PIECES) -> TokenizerFile:
         return members(content, at, of_model) if is_model else passed_over(content, at, LARGEST_REST)
 
     try:
-        found.rest = _rest(content, members(content, _start(content), of_file), cut_out)
+        found.rest = _rest(content, members(content, start_of(content), of_file), cut_out)
     except RecursionError:
         raise DataError("it is not readable JSON: it is nested too deeply.") from None
     except ValueError as error:  # of tables, and of json
@@ -67,13 +76,8 @@ def taken_apart(content: bytes, most: int = MOST_PIECES) -> TokenizerFile:
     return found
 
 
-def _start(content: bytes) -> int:
-    return len(content) - len(content.lstrip(b" \t\r\n"))
-
-
 def _rest(content: bytes, end: int, cut_out: list[tuple[int, int]]) -> dict[str, Any]:
-    if content[end : end + 1000].strip() or len(content) - end > 1000:
-        raise TableError("something stands behind its end")
+    check_end(content, end)
     kept, last = [], 0
     for start, stop in cut_out:
         kept += [content[last:start], b"null"]

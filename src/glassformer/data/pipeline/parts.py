@@ -5,10 +5,9 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
+from glassformer.data.cutting import SPACE
 from glassformer.errors import DataError
 
-SPACE = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-"""Unicode's spaces, for a set of `re`, whose own \\s has four more."""
 SPACES = "".join(letter for letter in map(chr, range(0x3001)) if re.match(f"[{SPACE}]", letter))
 DEEPEST, MOST = 5, 20
 """Sequences within sequences, and parts of one."""

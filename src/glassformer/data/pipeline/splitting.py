@@ -5,8 +5,8 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from glassformer.data.cutting import byte_letters, gpt2_words
-from glassformer.data.pipeline.parts import SPACE, Part, parts_of
+from glassformer.data.cutting import SPACE, byte_letters, gpt2_words
+from glassformer.data.pipeline.parts import Part, parts_of
 from glassformer.errors import DataError
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from glassformer.data.json_tables import TableError, numbered
+from glassformer.data.json_tables import TableError, check_end, numbered, start_of
 from glassformer.errors import DirectoryError
 from glassformer.interop.counted import SPARE, read_lines
 
@@ -139,9 +139,8 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 def _json(raw: bytes, where: str, most: int) -> dict[str, int]:
     try:
-        found, end = numbered(raw, len(raw) - len(raw.lstrip()), most)
-        if raw[end:].strip():
-            raise TableError("something stands behind its end")
+        found, end = numbered(raw, start_of(raw), most)
+        check_end(raw, end)
     except TableError as error:
         raise DirectoryError(
             f"{where} is not readable as a vocabulary: JSON must give each word a number, and {error}."
