@@ -105,9 +105,9 @@ def test_the_dialog_saves_pictures_numbers_and_everything(trace, tmp_path):
         assert "http://127.0.0.1" in one["caption"]
     assert "Decoder layer 1 · cross-attention, head 2" in attention["caption"]
     kinds = [name.rpartition(".")[2] for name in attention["files"]]
-    assert kinds == ["svg", "png", "png", "png", "csv", "json", "html"]
-    assert [name.rpartition(".")[2] for name in tokens["files"]] == ["csv", "json", "html"]  # there is no such figure
-    names = dict(zip(["svg", "png", "png2", "png3", "csv", "json", "html"], attention["files"], strict=True))
+    assert kinds == ["svg", "png", "png", "png", "csv", "json", "html", "html"]
+    assert [name.rpartition(".")[2] for name in tokens["files"]] == ["csv", "json", "html", "html"]  # no such figure
+    names = dict(zip(["svg", "png", "png2", "png3", "csv", "json", "story", "html"], attention["files"], strict=True))
     files = {kind: (tmp_path / f"0-{name}").read_bytes() for kind, name in names.items()}
     assert ElementTree.fromstring(files["svg"]).tag.endswith("svg")
     widths = [int.from_bytes(files[kind][16:20], "big") for kind in ("png", "png2", "png3")]
@@ -125,6 +125,8 @@ def test_the_dialog_saves_pictures_numbers_and_everything(trace, tmp_path):
     assert tables["model"] == "street"
     assert len(tables["tables"]) == 2
     assert b"glassformer-saved" in files["html"]
+    assert "story-decoder.layers.1.cross_attention-head2" in names["story"]
+    assert files["story"].decode() == trace.story(name="street", at=at, head=2, token=8).html
 
 
 def test_the_dialog_of_a_saved_page_has_what_needs_no_model(whole, tmp_path):

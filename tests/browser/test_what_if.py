@@ -43,6 +43,11 @@ def number(text: str) -> float:
     return float(text.replace("−", "-"))
 
 
+def length_at(tensor, position: int) -> float:
+    """Of a position's vector; of keys and values, of all heads together."""
+    return float((tensor[:, position] if tensor.dim() == 3 else tensor[position]).norm())
+
+
 def test_another_word_changes_who_it_is_and_undoing_restores_it(port, translator, before):
     given = {"hash": address(v="whatif", at=SELF, q=0), "old": "tired", "new": "wide"}
     found = drive(port, "bench", given)
@@ -99,22 +104,40 @@ def test_views_under_changes_have_no_barrier_and_say_the_difference(port, look, 
         {"v": "attention", "at": CROSS, "h": 1, "q": 8, "tab": "word", "ab": "b-a"},
         {"v": "attention", "at": CROSS, "h": 1, "q": 8, "k": 1, "tab": "matrix", "ab": "b-a"},
         {"v": "attention", "at": SELF, "h": 1, "q": 8, "tab": "heads", "ab": "b-a"},
-        {"v": "film", "ab": "b-a"},
+        {"v": "attention", "at": SELF, "q": 8, "tab": "compare", "ab": "b-a"},
+        {"v": "tokens", "at": SELF, "q": 12, "ab": "b-a"},
+        {"v": "sublayers", "at": CROSS, "q": 8, "ab": "b-a"},
+        {"v": "bridge", "at": SELF, "q": 12, "ab": "b-a"},
+        {"v": "film", "at": CROSS, "q": 9, "ab": "b-a"},
+        {"v": "sentence", "ab": "b-a"},
+        {"v": "beam", "ab": "b-a"},
+        {"v": "who", "ab": "b-a"},
     ]
     seen = drive(port, "under", {"look": look, "hashes": [address(WIDE, **view) for view in views]})
     for one in seen:
         assert one["violations"] == [], one["hash"]
         assert one["beyond"] <= 0, f"{one['hash']} is wider than the page"
         assert all(difference < 1e-4 for difference in one["badges"]), one["hash"]
-    bench, word, matrix, heads, film = seen
+    bench, word, matrix, heads, _, tokens, sublayers, bridge, film, sentence, search, who = seen
     after, then = (trace[f"{CROSS}.weights"][1, 8] for trace in (own, before))
     for row, now, was in zip(word["table"], after.tolist(), then.tolist(), strict=True):
         assert [number(row[i]) for i in (3, 4, 5)] == pytest.approx([was, now, now - was], abs=SHOWN)
     assert number(matrix["says"][0].split()[-1]) == pytest.approx(float(after[1] - then[1]), abs=SHOWN)
     elsewhere = (own[f"{SELF}.weights"] - before[f"{SELF}.weights"]).abs().sum(-1).mean(-1) / 2
     assert heads["moved"][-4:] == pytest.approx(elsewhere.tolist(), abs=1e-6)
-    assert word["note"] == matrix["note"] == heads["note"] == []
-    assert "no difference" in film["note"][0]
+    assert [one["hash"] for one in seen if one["note"]] == [who["hash"]]
+    assert "no difference" in who["note"][0]
+    for one, at, count in ((tokens, 12, 3), (sublayers, 8, 10), (bridge, 12, 5), (film, 9, 4)):
+        assert len(one["changed"]) == count
+        for name, was, by, share in one["changed"]:
+            then, change = length_at(before[name], at), length_at(own[name] - before[name], at)
+            assert number(was) == pytest.approx(then, rel=0.01)
+            assert number(by) == pytest.approx(change, rel=0.01, abs=6e-3)
+            assert number(share.removesuffix(" %")) == pytest.approx(100 * change / then, abs=0.6)
+    assert sentence["words"] == [["es", "sie"], ["müde", "breit"]]
+    scores = [[trace.tree.score[node] for node in trace.tree.ended] for trace in (own, before)]
+    assert [number(row[2]) for row in search["ends"] if row[2] != "—"] == pytest.approx(scores[0], abs=SHOWN)
+    assert [number(row[1]) for row in search["ends"] if row[1] != "—"] == pytest.approx(scores[1], abs=SHOWN)
     ranked = {(one.at, one.head): one.loss for one in translator.rank_heads([SENTENCE], [before.translation])}
     assert len(bench["heads"]) == len(ranked)
     for name, text in bench["heads"]:
@@ -164,9 +187,11 @@ def test_sixty_tokens_and_512_columns_stay_fluid_under_changes():
 
 def test_what_cannot_be_subtracted_is_said(port):
     longer = {"kind": "replace-word", "old": "animal", "new": "animal in the street"}
-    view = {"v": "attention", "at": SELF, "tab": "matrix", "ab": "b-a"}
-    [seen] = drive(port, "under", {"look": {}, "hashes": [address(longer, **view)]})
-    assert "16 × 16" in seen["note"][0]
+    views = [{"v": "attention", "at": SELF, "tab": "matrix", "ab": "b-a"}, {"v": "bridge", "ab": "b-a"}]
+    matrix, bridge = drive(port, "under", {"look": {}, "hashes": [address(longer, **view) for view in views]})
+    assert "16 × 16" in matrix["note"][0]
+    assert "16 positions" in bridge["note"][0]
+    assert bridge["badges"], "below it is B"
 
 
 def test_no_badge_claims_a_step_that_a_change_has_replaced(port):

@@ -59,6 +59,32 @@ def of(config, seed, given_target=False) -> Trace:
     return trace(model, Request(source), [usable[0], usable[-1], config.eos_id] if given_target else None)
 
 
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_story_has_every_figure_with_what_it_shows_and_loads_nothing(dark, tmp_path):
+    at = "decoder.layers.1.cross_attention"
+    page = told().story(name="street", at=at, head=2, token=8, dark=dark).html
+    assert SENTENCE.replace("'", "&#x27;") in page
+    assert not re.search(r"<script|https?://(?!www\.w3\.org)|src=(?!\"data:)|url\((?!#)", page)
+    own = {"qkv": {"at": at, "head": 2, "token": 8}, "concat": {"at": at, "token": 8}, "film": {}}
+    places = [page.index(figure(told(), view, dark=dark, caption=False, **given).svg) for view, given in own.items()]
+    assert places == sorted(places)
+    assert page.count("<figure") == page.count("<figcaption>") == len(VIEWS)
+    told().story().save(tmp_path / "it.html")
+    with pytest.raises(InputError, match="is not"):
+        told().story().save(tmp_path / "it.svg")
+    with pytest.raises(InputError, match="No attention is at"):
+        told().story(at="encoder.layers.9.self_attention")
+
+
+def test_a_story_names_what_its_trace_has_nothing_for(tmp_path):
+    told().save(tmp_path / "slim.safetensors", "attention")
+    page = Trace.load(tmp_path / "slim.safetensors").story().html
+    assert 0 < page.count("<figure") < len(VIEWS)
+    assert page.count("Not drawn") == len(VIEWS) - page.count("<figure")
+    given = street().trace(SENTENCE, "Das Tier schlief.").story().html
+    assert given.count("Not drawn") == 1
+
+
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", ["86mm", "178mm"])

@@ -8,6 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load as read_tensors
 
+from glassformer.inspection.figures import VIEWS
 from tests.web.running import WORDS, running, served
 
 
@@ -31,6 +32,16 @@ def test_it_is_a_page_with_the_traces_numbers(server):
     small = server.get(f"/api/explore/{identity}/explorer.html?detail=attention")
     assert len(small.body) < len(answer.body)
     assert "attention, full" in server.get(f"/api/explore/{identity}/explorer.html?detail=x").is_refused(422)
+
+
+def test_the_story_is_a_page_that_python_makes_too(server):
+    identity = server.post("/api/explore", {"text": WORDS, "beam": 2}).json()["id"]
+    answer = server.get(f"/api/explore/{identity}/story.html?head=1&token=2&dark=1")
+    assert answer.status == 200
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert answer.text.count("<figure") == len(VIEWS)
+    assert "No attention is at" in server.get(f"/api/explore/{identity}/story.html?at=x").is_refused(422)
+    assert "head" in server.get(f"/api/explore/{identity}/story.html?head=99").is_refused(422)
 
 
 def test_it_is_bounded():

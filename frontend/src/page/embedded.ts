@@ -8,11 +8,14 @@ import { fromBase64, savedTrace, type SavedAbout } from './data/saved';
 import type { Selection } from './state/selection';
 import { growWithin } from './state/frame';
 import { adoptTheme } from './theme/theme.svelte';
-import css from './theme/page.css?inline';
+import './theme/page.css';
+
+/** Of all components and of the page; vite.embedded.ts puts them here. */
+const styles = 'STYLES STAND HERE';
 
 function dress(root: Document | ShadowRoot): void {
   const sheet = new CSSStyleSheet();
-  sheet.replaceSync(css);
+  sheet.replaceSync(styles);
   root.adoptedStyleSheets = [...root.adoptedStyleSheets, sheet];
   adoptTheme(root);
 }

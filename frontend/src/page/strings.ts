@@ -50,6 +50,37 @@ export const texts = {
   masked: 'masked',
   legend: 'colours',
   madeWith: (name: string) => `Under this what-if the matrices of ${name} are used instead of those that are drawn.`,
+  change: {
+    title: (view: string) => `${view}: B − A`,
+    intro: 'What the changes did to the vectors of this view: how long the difference of each is, as a share of the vector before the changes. 0: nothing changed; 1 or 100 %: it changed by as much as it was.',
+    all: 'Every step at every position',
+    one: 'The steps of',
+    step: 'step',
+    share: '‖B − A‖ / ‖A‖',
+    none: 'This trace has no vectors of this view.',
+    says: (step: string, token: string, share: string) => `${step} of ${token}: changed by ${share}`,
+    sizes: (before: number, after: number) => `A has ${before} positions here and B ${after}, because the changes made a sentence longer or shorter: one cannot be taken from the other. Below is B.`,
+    made: (letter: string, layer: string) => `${letter} of layer ${layer}`,
+    steps: {
+      'embedding.output': 'embedding',
+      'position.output': 'position',
+      input: 'sum',
+      memory: 'memory',
+      'self_attention.output': 'attention',
+      'self_attention_norm.residual': '+ x',
+      'self_attention_norm.output': 'norm',
+      'recurrence.output': 'recurrence',
+      'recurrence_norm.residual': '+ x',
+      'recurrence_norm.output': 'norm',
+      'cross_attention.output': 'to source',
+      'cross_attention_norm.residual': '+ x',
+      'cross_attention_norm.output': 'norm',
+      'feed_forward.hidden': 'h',
+      'feed_forward.output': 'feed forward',
+      'feed_forward_norm.residual': '+ x',
+      'feed_forward_norm.output': 'norm',
+    } as Record<string, string>,
+  },
   onlyAfter: 'This view has no difference to show. Below is B, after the changes.',
 
   screen: {
@@ -172,6 +203,7 @@ export const texts = {
         more: (n: number, share: string) => `${n} more, ${share}`,
         none: 'Choose a head.',
         lines: 'Lines from the chosen token only: together they are 90 % of its weight.',
+        dashed: 'Dashed: A. Beside each token its weight in A and in B.',
       },
       difference: {
         matrix: 'B − A: what the changes did to the weights',
@@ -459,6 +491,8 @@ export const texts = {
     },
     beam: {
       title: 'The search tree',
+      difference: 'What ended, before the changes and after them',
+      differenceHint: '—: it did not end in that search.',
       intro: (size: number) =>
         size === 1
           ? 'Greedy search goes on with the likeliest token at every step, and looks at no other way.'
@@ -562,6 +596,8 @@ export const texts = {
     noNumbers: 'This view shows no numbers that could be saved.',
     noPicture: 'There is no picture of this view; its numbers can be saved.',
     noServer: 'Pictures are drawn by glassformer: glassformer explore MODEL, or glassformer figure MODEL',
+    story: 'This story',
+    storyHint: 'One page to read: every picture, with what it shows.',
     all: 'The whole explorer',
     allHint: 'One file with this sentence and all its numbers, which opens anywhere.',
     caption: 'A caption',

@@ -1,4 +1,4 @@
-"""`glassformer figure`: pictures of a sentence's way through a model, as SVG or PNG."""
+"""`glassformer figure`: pictures of a sentence's way through a model, as SVG or PNG, or all of them on one page."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,14 +25,17 @@ VIEWS = {
     "softmax": "the likeliest tokens at one target position",
 }
 """Those of `inspection.figures`, for --help, which imports no torch; a test compares them."""
-LISTED = "\n\n".join(f"{view}: {meaning}" for view, meaning in VIEWS.items())
+STORY = "story"
+LISTED = "\n\n".join(
+    f"{view}: {meaning}" for view, meaning in [*VIEWS.items(), (STORY, "all of these on one page to read, OUT.html")]
+)
 
 
 def figure(
     model: AnyModel,
     sentence: Annotated[str, typer.Argument(help="What to translate, in quotes.")],
     view: Annotated[str | None, typer.Argument(help="What to show; the views are listed above.")] = None,
-    out: Annotated[Path | None, typer.Argument(metavar="[OUT.svg|OUT.png]", help="Where the picture goes.")] = None,
+    out: Annotated[Path | None, typer.Argument(metavar="[OUT.svg|OUT.png|OUT.html]", help="Where it goes.")] = None,
     at: Annotated[
         str | None,
         typer.Option(help="The attention: decoder.layers.1.cross_attention, say. Else the encoder's last."),
@@ -55,7 +58,9 @@ def figure(
 ) -> None:
     """Draw a sentence's way through a model, with the model's own numbers."""
     if (every is None) == (view is None) or (view is None) != (out is None):
-        raise SettingsError("Say what to draw and where: a view and a file, OUT.svg or OUT.png; or --all OUTDIR alone.")
+        raise SettingsError(
+            "Say what to draw and where: a view and a file, OUT.svg or OUT.png; story OUT.html; or --all OUTDIR alone."
+        )
     from glassformer.inspection.figures import FigureOptions
     from glassformer.inspection.figures import figure as drawn
     from glassformer.loading import load
@@ -70,6 +75,10 @@ def figure(
         return
     assert view is not None
     assert out is not None
+    if view == STORY:
+        trace.story(name=Path(model).name, dark=dark, at=at, head=head, token=token).save(out)
+        typer.echo(str(out))
+        return
     picture = drawn(trace, view, **look)
     picture.save(out, scale)
     typer.echo(picture.description)
@@ -77,22 +86,17 @@ def figure(
 
 def _draw_all(trace: "Trace", directory: Path, look: dict[str, Any]) -> None:
     """Every view of a trace; one that this trace has nothing for is named, and the others are drawn."""
-    from glassformer.inspection.figures import figure
+    from glassformer.inspection.figures import figure, told
 
     directory.mkdir(parents=True, exist_ok=True)
+    shared = {name: look[name] for name in ("width", "dark", "caption")}
     for view in VIEWS:
         try:
-            figure(trace, view, **_meant_for(view, look)).save(directory / f"{view}.svg")
+            figure(trace, view, **shared, **told(view, look)).save(directory / f"{view}.svg")
         except GlassformerError as error:
             typer.echo(f"{view}: {error}", err=True)
             continue
         typer.echo(str(directory / f"{view}.svg"))
-
-
-def _meant_for(view: str, look: dict[str, Any]) -> dict[str, Any]:
-    """--at and --token speak of an attention, and not of the views that show something else."""
-    left_out = ("at", "token") if view in ("bridge", "film", "beam", "softmax") else ()
-    return {name: value for name, value in look.items() if name not in left_out}
 
 
 figure.__doc__ = f"{figure.__doc__}\n\n{LISTED}"

@@ -22,7 +22,7 @@ from glassformer.model.dims import Tensor
 from glassformer.settings import Settings
 
 if TYPE_CHECKING:
-    from glassformer.inspection.figures import Figure
+    from glassformer.inspection.figures import Figure, Story
 
 FORMAT = 1
 Detail = Literal["attention", "full", "everything"]
@@ -219,6 +219,12 @@ class Trace(Mapping[str, Tensor]):
         from glassformer.inspection.figures import figure  # it knows traces, and not every trace is drawn
 
         return figure(self, view, **options)
+
+    def story(self, *, name: str = "", dark: bool = False, **options: Any) -> "Story":
+        """All pictures on one page that is read from top to bottom: `trace.story(at=..., head=2).save("it.html")`."""
+        from glassformer.inspection.figures import story
+
+        return story(self, name=name, dark=dark, **options)
 
     def save(
         self,

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from glassformer import __version__
 from glassformer.errors import GlassformerError
 from glassformer.inspection.manifest import folded, weights_of
-from glassformer.web import explore, static, translating, who
+from glassformer.web import explore, pictures, static, translating, who
 from glassformer.web.description import describe
 from glassformer.web.guard import Asked, Door, Guard, responses
 from glassformer.web.house import House
@@ -54,6 +54,7 @@ def make_app(house: House, hosts: Sequence[str] = ()) -> Guard:
     translates = translating.routes(house)
     app.include_router(translates)
     app.include_router(explore.routes(house))
+    app.include_router(pictures.routes(house))
     app.include_router(who.routes(house))
     served = house.service.served
     app.openapi = lambda: _description(app, house)  # type: ignore[method-assign]

@@ -20,6 +20,8 @@ from glassformer.web.tensors import Sent
 
 READERS = 2
 """Threads that copy parts of tensors."""
+FLAG = {"enum": ["0", "1", "false", "true", ""]}
+"""What `flag` takes, for the API's description."""
 IMMUTABLE = "private, max-age=31536000, immutable"
 """A trace's id is never used again, so what it names never changes."""
 

@@ -4,10 +4,14 @@ from collections.abc import Sequence
 
 from glassformer.inspection.manifest import Manifest, manifest, weights_of
 from glassformer.model import ModelConfig
+from glassformer.web.guard import responses
 from glassformer.web.house import IMMUTABLE, House, Large, LargeResponse
 from glassformer.web.limits import Limits
 from glassformer.web.refusal import RefusedError
 from glassformer.web.store import Kept
+
+WRONG = responses(401, 404, 413, 422, 503)
+"""What these routes may answer instead."""
 
 
 def check_length(limits: Limits, tokens: int) -> None:

@@ -4,12 +4,11 @@ from fastapi import APIRouter, Request, Response
 
 from glassformer.decoding import Beam
 from glassformer.web.batching import Ticket
-from glassformer.web.explore import WRONG
 from glassformer.web.house import House, body_of, in_json
 from glassformer.web.reading import asked
 from glassformer.web.refusal import RefusedError
 from glassformer.web.schemas import AskWho, EvidenceRow, ReadingOf, WhoFound
-from glassformer.web.traces import check_length
+from glassformer.web.traces import WRONG, check_length
 from glassformer.who import Reading, who_is
 from glassformer.who.cost import tries_within
 

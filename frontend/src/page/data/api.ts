@@ -57,10 +57,8 @@ export interface Api {
   weight(name: string, cut?: Cut): Promise<Tensor>;
   whatIf(id: string, changes: unknown[], reference?: string, signal?: AbortSignal): Promise<WhatIf>;
   heads(id: string): Promise<HeadWorth[]>;
-  /** A picture by its name and ending, told what `glassformer.inspection.figures` takes. */
-  figure(id: string, name: string, told: Record<string, string>): Promise<Blob>;
-  /** The explorer of a trace as one HTML file. */
-  page(id: string): Promise<Blob>;
+  /** What is taken along of a trace: `figure/qkv.svg`, `story.html` or `explorer.html`, told what the route takes. */
+  file(id: string, name: string, told?: Record<string, string>): Promise<Blob>;
   tree(id: string): Promise<Tree>;
   who(wanted: AskWho, signal: AbortSignal): Promise<WhoFound>;
 }
@@ -97,8 +95,7 @@ export function httpApi(base = '', fetcher: typeof fetch = (...given) => fetch(.
       return (await posted(`/api/explore/${id}/what-if`, body, signal)).json() as Promise<WhatIf>;
     },
     heads: async (id) => ((await (await asked(`/api/explore/${id}/heads`)).json()) as { heads: HeadWorth[] }).heads,
-    figure: async (id, name, told) => (await asked(`/api/explore/${id}/figure/${name}?${new URLSearchParams(told)}`)).blob(),
-    page: async (id) => (await asked(`/api/explore/${id}/explorer.html`)).blob(),
+    file: async (id, name, told) => (await asked(`/api/explore/${id}/${name}?${new URLSearchParams(told)}`)).blob(),
     tree: async (id) => received((await (await asked(`/api/explore/${id}/tree`)).json()) as SentTree),
     who: async (wanted, signal) => (await posted('/api/who', wanted, signal)).json() as Promise<WhoFound>,
   };

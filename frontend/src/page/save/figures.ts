@@ -40,6 +40,12 @@ const FITTING: Record<string, string[]> = {
 };
 const ALL_HEADS = ['heads', 'compare'];
 
+/** What the page with all pictures is told: the attention, the head and the position that are looked at. */
+export function storyOf(exploration: Exploration, selection: Selection, dark: string): Record<string, string> {
+  const place = placeOf(exploration, selection);
+  return { dark, ...(place === null ? {} : { at: place.name, head: String(selection.h), token: String(selection.q) }) };
+}
+
 export function figuresOf(exploration: Exploration, selection: Selection): FigureAsked[] {
   const view = selection.v === 'attention' ? selection.tab : selection.v;
   const place = placeOf(exploration, selection);

@@ -1,4 +1,5 @@
 // What every screen gets: the same trace, the same selection, and ways to change it.
+import type { Snippet } from 'svelte';
 import type { Api } from '../data/api';
 import type { ModelInfo } from '../data/manifest';
 import type { Exploration } from '../data/trace';
@@ -18,4 +19,6 @@ export interface ScreenProps {
   /** The same sentence before the changes, where the difference to it is wanted. */
   other?: Exploration | null;
   bench: Bench;
+  /** The view of B, for a difference that cannot be had. */
+  plain?: Snippet;
 }

@@ -5,6 +5,7 @@ What is drawn is decided in TypeScript (`frontend/src/figures`), which a page sh
 
 from glassformer.inspection.figures.figure import Figure, figure
 from glassformer.inspection.figures.options import FigureOptions
+from glassformer.inspection.figures.story import Story, story, told
 from glassformer.inspection.figures.views import VIEWS
 
-__all__ = ["VIEWS", "Figure", "FigureOptions", "figure"]
+__all__ = ["VIEWS", "Figure", "FigureOptions", "Story", "figure", "story", "told"]

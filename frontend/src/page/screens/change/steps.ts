@@ -1,0 +1,47 @@
+// What a screen is made of, step by step: the tensors whose change it shows.
+import type { Exploration, Side } from '../../data/trace';
+import { placeOf } from '../../state/fitting';
+import type { Selection } from '../../state/selection';
+import { texts } from '../../strings';
+import { layerOf, sideOf } from '../sublayers/layer';
+
+export interface Step {
+  tensor: string;
+  label: string;
+}
+
+export interface Steps {
+  /** Of the view. */
+  title: string;
+  /** Whose positions the tensors have. */
+  side: Side;
+  steps: Step[];
+}
+
+const PARTS = ['self_attention', 'recurrence', 'cross_attention', 'feed_forward'];
+
+export function stepsOf(exploration: Exploration, selection: Selection): Steps {
+  const { title, side, names } = named(exploration, selection);
+  return { title, side, steps: names.filter((tensor) => exploration.has(tensor)).map((tensor) => ({ tensor, label: labelOf(tensor) })) };
+}
+
+function named(exploration: Exploration, selection: Selection): { title: string; side: Side; names: string[] } {
+  const screens = texts.screen;
+  const place = placeOf(exploration, selection);
+  const made = (kind: string) => exploration.places.filter((one) => one.kind === kind).flatMap(({ name }) => [`${name}.k`, `${name}.v`]);
+  if (selection.v === 'bridge') return { title: screens.bridge.title, side: 'source', names: ['memory', ...made('cross')] };
+  if (selection.v === 'film') return { title: screens.film.title, side: 'target', names: made('decoder-self') };
+  const { stack, layer } = place === null ? { stack: 'encoder' as const, layer: 0 } : layerOf(place);
+  const side = sideOf(stack);
+  if (selection.v === 'tokens') return { title: screens.tokens.title, side, names: ['embedding.output', 'position.output', 'input'].map((one) => `${stack}.${one}`) };
+  const norm = '_norm.output';
+  const around = ['.hidden', '.output', '_norm.residual'];
+  const order = exploration.manifest.config.norm_first ? [norm, ...around] : [...around, norm];
+  return { title: screens.sublayers.at(stack, layer), side, names: PARTS.flatMap((part) => order.map((one) => `${stack}.layers.${layer}.${part}${one}`)) };
+}
+
+function labelOf(tensor: string): string {
+  const made = /layers\.(\d+)\.\w+\.([kv])$/.exec(tensor);
+  if (made) return texts.change.made((made[2] as string).toUpperCase(), made[1] as string);
+  return texts.change.steps[tensor.replace(/^\w+\.(layers\.\d+\.)?/, '')] ?? tensor;
+}
