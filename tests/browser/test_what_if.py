@@ -158,12 +158,17 @@ def test_other_kinds_of_models(options):
     change = {"kind": "remove-head", "at": "decoder.layers.0.cross_attention", "head": 1}
     text = {"s": WORDS, "t": WORDS}
     views = [{"v": "whatif", **text}, {"v": "attention", "tab": "word", "ab": "b-a", **text}]
+    views += [{"v": view, "ab": "b-a", **text} for view in ("tokens", "sublayers", "bridge", "film")]
     with running(served("plain", **options)) as server:
-        bench, word = drive(server.port, "under", {"look": {}, "hashes": [address(change, **view) for view in views]})
+        hashes = [address(change, **view) for view in views]
+        bench, word, *vectors = drive(server.port, "under", {"look": {}, "hashes": hashes})
     model = served("plain", **options).translator.model
     assert len(bench["heads"]) == len(attentions(model)) * model.config.n_heads
     assert len(word["table"]) > 5
     assert bench["violations"] == word["violations"] == []
+    for view in vectors:
+        assert view["changed"], view["hash"]
+        assert view["violations"] == view["note"] == []
 
 
 def test_sixty_tokens_and_512_columns_stay_fluid_under_changes():

@@ -29,8 +29,9 @@ function named(exploration: Exploration, selection: Selection): { title: string;
   const screens = texts.screen;
   const place = placeOf(exploration, selection);
   const made = (kind: string) => exploration.places.filter((one) => one.kind === kind).flatMap(({ name }) => [`${name}.k`, `${name}.v`]);
+  const cells = exploration.sublayers.filter(({ part }) => part === 'recurrence').map(({ name }) => `${name}.cell`);
   if (selection.v === 'bridge') return { title: screens.bridge.title, side: 'source', names: ['memory', ...made('cross')] };
-  if (selection.v === 'film') return { title: screens.film.title, side: 'target', names: made('decoder-self') };
+  if (selection.v === 'film') return { title: screens.film.title, side: 'target', names: [...made('decoder-self'), ...cells] };
   const { stack, layer } = place === null ? { stack: 'encoder' as const, layer: 0 } : layerOf(place);
   const side = sideOf(stack);
   if (selection.v === 'tokens') return { title: screens.tokens.title, side, names: ['embedding.output', 'position.output', 'input'].map((one) => `${stack}.${one}`) };
@@ -41,7 +42,7 @@ function named(exploration: Exploration, selection: Selection): { title: string;
 }
 
 function labelOf(tensor: string): string {
-  const made = /layers\.(\d+)\.\w+\.([kv])$/.exec(tensor);
-  if (made) return texts.change.made((made[2] as string).toUpperCase(), made[1] as string);
+  const made = /layers\.(\d+)\.\w+\.(k|v|cell)$/.exec(tensor);
+  if (made) return texts.change.made((made[2] as string).replace(/^.$/, (letter) => letter.toUpperCase()), made[1] as string);
   return texts.change.steps[tensor.replace(/^\w+\.(layers\.\d+\.)?/, '')] ?? tensor;
 }
