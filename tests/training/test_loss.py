@@ -6,11 +6,13 @@ import torch
 from hypothesis import given
 from hypothesis import settings as tries
 from hypothesis import strategies as st
+from torch.nn import functional as F
 
 from glassformer.data.batch import make_batch
 from glassformer.data.tokenizer import BOS, EOS, PAD
 from glassformer.model import ModelConfig
 from glassformer.training import summed_loss
+from glassformer.training.loss import agreeing_loss
 from tests.models import build, configs, seeds
 
 ours = {"pad_id": PAD, "bos_id": BOS, "eos_id": EOS}
@@ -83,6 +85,42 @@ def test_the_gradients_made_with_the_logits_are_autograds(config, seed, smoothin
         found.append([weight.grad for weight in model.parameters()])
     for ours_, theirs in zip(*found, strict=True):
         torch.testing.assert_close(ours_, theirs, rtol=1e-9, atol=1e-11)
+
+
+@tries(max_examples=60)
+@given(configs(**ours), seeds, st.floats(0, 0.5), st.floats(0.1, 10))
+def test_agreement_has_autograds_gradients_and_costs_nothing_where_passes_agree(config, seed, smoothing, agreement):
+    data = make_batch(pairs(config, 5, seed))
+    found = []
+    for listened in (False, True):
+        model = build(config.model_copy(update={"dropout": 0.3}), seed).train()
+        if listened:
+            model.logits.listeners.append(lambda x: x)
+        torch.manual_seed(seed)
+        loss = agreeing_loss(model, data, smoothing, agreement)
+        (loss * 0.7).backward()
+        found.append([loss.detach(), *(weight.grad for weight in model.parameters())])
+    for ours_, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours_, theirs, rtol=1e-9, atol=1e-11)
+    model.eval()
+    alike = agreeing_loss(model, data, smoothing, agreement).item()
+    assert alike == pytest.approx(summed_loss(model, data, smoothing).item(), rel=1e-9)
+
+
+def test_agreement_is_the_papers_divergence_of_two_passes():
+    """½ KL(p‖q) + ½ KL(q‖p) of two passes, each token for itself, as torch has it."""
+    config = ModelConfig(vocab_size=30, d_model=8, n_heads=2, d_ff=8, encoder_layers=1, decoder_layers=1, dropout=0.4)
+    model, data = build(config, seed=4).train(), make_batch(pairs(config, 70, seed=4))
+    torch.manual_seed(7)
+    both = data.twice()
+    log_p, log_q = model(both.source, both.target_in).log_softmax(-1)[both.real].chunk(2)
+    apart = sum(
+        F.kl_div(one, other, reduction="sum", log_target=True) for one, other in ((log_p, log_q), (log_q, log_p))
+    )
+    wanted = data.target_out[data.real]
+    right = -sum(one.gather(1, wanted[:, None]).sum() for one in (log_p, log_q)) / 2
+    torch.manual_seed(7)
+    assert agreeing_loss(model, data, 0.0, 3.0).item() == pytest.approx((right + 3 / 2 * apart / 2).item(), rel=1e-9)
 
 
 def test_many_rows_are_as_good_as_few():

@@ -31,6 +31,10 @@ class Batch:
         """The same batch in another place."""
         return Batch(self.source.to(device), self.target_in.to(device), self.target_out.to(device))
 
+    def twice(self) -> "Batch":
+        """Each sentence a second time, behind all of them."""
+        return Batch(*(torch.cat((part, part)) for part in (self.source, self.target_in, self.target_out)))
+
     @property
     def tokens(self) -> int:
         """Target tokens that count."""

@@ -29,7 +29,7 @@ from glassformer.shelf import numbered
 from glassformer.training import checkpoint as saved
 from glassformer.training.averaging import MovingAverage, mean, wearing
 from glassformer.training.checkpoint import METRICS, Checkpoint, State, newest_checkpoint, save_checkpoint
-from glassformer.training.loss import summed_loss
+from glassformer.training.loss import agreeing_loss, summed_loss
 from glassformer.training.machine import chosen_dtype, what_bits_depend_on
 from glassformer.training.optimiser import make_optimiser, memory, remember
 from glassformer.training.run import Run
@@ -45,14 +45,17 @@ SAVE, STOP = 1, 2  # what a rank may ask of all
 class LossOf(nn.Module):
     """The loss as a module, because data-parallel training wraps modules."""
 
-    def __init__(self, model: Transformer, smoothing: float, dtype: torch.dtype | None) -> None:
+    def __init__(self, model: Transformer, smoothing: float, dtype: torch.dtype | None, agreement: float = 0.0) -> None:
         super().__init__()
         self.model = model
         self.smoothing = smoothing
         self.dtype = dtype
+        self.agreement = agreement
 
     def forward(self, batch: Batch) -> Tensor:
         with torch.autocast(batch.source.device.type, self.dtype, enabled=self.dtype is not None):
+            if self.agreement:
+                return agreeing_loss(self.model, batch, self.smoothing, self.agreement)
             return summed_loss(self.model, batch, self.smoothing)
 
 
@@ -76,7 +79,8 @@ class Trainer:
             self._go_on_from(found)
         if world.is_chief:  # what was logged after the checkpoint, or before there was one, will be logged again
             replace_file(run.directory / METRICS, bytes(self.metrics))
-        loss = LossOf(self.model, self.settings.label_smoothing, chosen_dtype(self.settings.precision, world.device))
+        dtype = chosen_dtype(self.settings.precision, world.device)
+        loss = LossOf(self.model, self.settings.label_smoothing, dtype, self.settings.r_drop)
         self.parallel = DistributedDataParallel(loss, gradient_as_bucket_view=True) if world.size > 1 else None
         self.loss: nn.Module = self.parallel or loss
         self.stop = StopSignals()

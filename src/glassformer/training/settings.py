@@ -63,6 +63,9 @@ class TrainingSettings(Settings):
     """How it falls: "inverse-sqrt" as in the paper, "cosine" or "linear" to zero, or "constant"."""
     label_smoothing: Share = 0.1
     """Probability shared among all tokens instead of given to the right one (section 5.4)."""
+    r_drop: Amount = 0.0
+    """R-Drop (Liang et al., 2021), for scarce text: each sentence passes twice, each time with other dropout, and shall
+    be given the same both times. How much that counts; 5 in the paper. An update takes twice as long."""
     betas: Annotated[list[Share], Field(min_length=2, max_length=2)] = Field(default=[0.9, 0.98])
     """Adam's memory of gradients and of their squares."""
     epsilon: Positive = 1e-9
