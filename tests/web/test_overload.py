@@ -3,6 +3,7 @@
 import json
 import re
 import socket
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -141,6 +142,12 @@ def sent_until_cut(one: socket.socket, most: int) -> int:
 
 def resident() -> int:
     return int(re.search(r"VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]) // 1024
+
+
+def test_a_machine_without_uvloop_serves_too(monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    with running(served()) as server:
+        assert server.post("/api/translate", {"text": WORDS}).status == 200
 
 
 def test_under_load_the_texts_are_those_of_offline_and_the_rest_is_refused():
