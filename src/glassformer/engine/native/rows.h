@@ -1,4 +1,4 @@
-/* What happens to one row at a time: norms, activations, softmax, one query's attention, the likeliest tokens. */
+/* What happens to one row at a time: norms, activations, softmax, the likeliest tokens. */
 
 #pragma once
 
@@ -95,91 +95,6 @@ static void softmax(int count, float *x) {
     }
     float factor = 1.0f / sum(total);
     for (int i = 0; i < count; i += WIDTH) store(x + i, load(x + i) * factor);
-}
-
-/* q k of up to WIDTH keys, times the scale, and -inf where there is none; keys stand `from` floats behind `at`. */
-INLINE floats compared(int size, float scale, const float *q, int count, const float *const *at, int from) {
-    floats total[WIDTH];
-    for (int j = 0; j < WIDTH; j++) {
-        total[j] = all(0);
-        if (j >= count) continue;
-        const float *k = at[j] + from;
-        int i = 0;
-        for (; i + WIDTH <= size; i += WIDTH) total[j] += load(q + i) * load(k + i);
-        if (i < size) total[j] += load_part(q + i, size - i, 0) * load_part(k + i, size - i, 0);
-    }
-    return filled(sums(total) * scale, count, -INFINITY);
-}
-
-/* Add to `out` the `vectors` vectors that stand `from` floats behind each of `at`, each times its weight. */
-INLINE void weighted(int vectors, int count, const float *weights, const float *const *at, int from, float *out) {
-    floats total[4];
-    _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) total[v] = load(out + v * WIDTH);
-    for (int j = 0; j < count; j++)
-        _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) total[v] += weights[j] * load(at[j] + from + v * WIDTH);
-    _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) store(out + v * WIDTH, total[v]);
-}
-
-/* Bring up to WIDTH rows near, while something else is done. */
-INLINE void ask_for_rows(const float *const *at, int count, int from, int size) {
-    for (int j = 0; j < count && j < WIDTH; j++)
-        for (int i = 0; i < size; i += 16) __builtin_prefetch(at[j] + from + i, 0, 3);
-}
-
-#define QUERIES 8 /* that look at keys together, at most */
-
-/* What queries look at. Keys stand at `at`, each with its value behind it: a key's heads one after another, then the value's. */
-typedef struct {
-    int heads, size; /* of each */
-    float scale;
-    int count; /* keys */
-    const float *const *at;
-    int at_step;           /* from one query's keys to the next's: 0 if all look at the same */
-    const float *bias;     /* of the first key and head; or NULL */
-    int bias_step;         /* from one query's to the next's */
-    ptrdiff_t bias_stride; /* from one head's to the next's */
-    float *scores;         /* room for QUERIES, for each head of them `stride` floats: a vector more than `count` */
-    int stride;
-} keys;
-
-/* softmax(scale q k + bias) v for every head of up to QUERIES queries. A few keys at a time, for all heads and queries: keys
-   stand far apart and may be many, and only so much stays near the processor. */
-static void attend(const keys *k, int queries, const float *q, ptrdiff_t q_stride, float *context, ptrdiff_t context_stride) {
-    int heads = k->heads, size = k->size, inner = heads * size;
-    for (int first = 0; first < k->count; first += WIDTH) {
-        int few = k->count - first < WIDTH ? k->count - first : WIDTH;
-        ask_for_rows(k->at + first + WIDTH, k->count - first - WIDTH, 0, inner);
-        for (int r = 0; r < queries; r++)
-            for (int h = 0; h < heads; h++)
-                store(k->scores + (r * heads + h) * k->stride + first,
-                      compared(size, k->scale, q + r * q_stride + h * size, few, k->at + r * k->at_step + first, h * size));
-    }
-    for (int r = 0; r < queries; r++) {
-        for (int h = 0; h < heads; h++) {
-            float *own = k->scores + (r * heads + h) * k->stride;
-            const float *bias = k->bias ? k->bias + r * k->bias_step + h * k->bias_stride : NULL;
-            for (int j = 0; bias && j < k->count; j += WIDTH) store(own + j, load(own + j) + part_of(bias, j, k->count, 0));
-            softmax(k->count, own);
-        }
-        memset(context + r * context_stride, 0, sizeof(float) * inner);
-    }
-    for (int first = 0; first < k->count; first += WIDTH) {
-        int few = k->count - first < WIDTH ? k->count - first : WIDTH;
-        ask_for_rows(k->at + first + WIDTH, k->count - first - WIDTH, inner, inner);
-        for (int r = 0; r < queries; r++) {
-            const float *const *here = k->at + r * k->at_step + first;
-            for (int h = 0; h < heads; h++) {
-                const float *own = k->scores + (r * heads + h) * k->stride + first;
-                float *out = context + r * context_stride + h * size;
-                int i = 0, from = inner + h * size;
-                for (; i + 4 * WIDTH <= size; i += 4 * WIDTH) weighted(4, few, own, here, from + i, out + i);
-                for (; i + 2 * WIDTH <= size; i += 2 * WIDTH) weighted(2, few, own, here, from + i, out + i);
-                for (; i + WIDTH <= size; i += WIDTH) weighted(1, few, own, here, from + i, out + i);
-                for (; i < size; i++)
-                    for (int j = 0; j < few; j++) out[i] += own[j] * here[j][from + i];
-            }
-        }
-    }
 }
 
 /* log of the sum of e^x; not a number if any x is none. */

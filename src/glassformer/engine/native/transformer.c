@@ -1,55 +1,12 @@
 /* A whole Transformer: sources are read, and targets grow by one token a call.
 
-   Sentences keep their own lengths: nothing is padded, and one may leave or join while others go on. The hypotheses of a
-   sentence share what they have in common: a step's keys and values stay where they were written, and each hypothesis
-   knows where its own stand. */
+   Sentences keep their own lengths: nothing is padded, and one may leave or join while others go on. */
 
 #if defined(__linux__)
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #endif
-#include <stdlib.h>
-
-#include "beam.h"
-#include "products.h"
-
-typedef struct {
-    norm self_norm, cross_norm, feed_forward_norm;
-    product qkv; /* of a recurrent decoder: the candidate's panels, then the forget gate's */
-    product out, cross_q, cross_out, up, down; /* gated: the gate's panels stand before those of `up` */
-} layer;
-
-typedef struct {
-    const float *table;     /* of the embedding */
-    const float *positions; /* added to it; or NULL */
-    const float *bias;      /* of the distances -(length - 1) to length - 1, for each head; or NULL */
-    norm embedding_norm, final_norm;
-    const layer *layers;
-    int32_t n_layers;
-} stack;
-
-typedef struct {
-    int32_t d_model, heads, d_head, d_ff, vocab_size, bos, norm_first, activation, gated, recurrent;
-    int32_t length;                    /* positions that the tables below and of the stacks have */
-    float eps, scale;                  /* of norms, of attention's scores */
-    float embedding_scale, output_scale;
-    const float *cos, *sin;            /* of rotary positions; or NULL */
-    stack encoder, decoder;
-    product cross_kv; /* every decoder layer's keys and values of the source, in one matrix */
-    product output;
-} model;
-
-/* One sentence under way. */
-typedef struct {
-    int32_t source, limit, width; /* its tokens; the most that its target may have; the most hypotheses at once */
-    int32_t length, rows;         /* of the target so far; growing hypotheses */
-    int32_t source_room;          /* positions that there is memory for: of the source, */
-    size_t own_room;              /* and of all hypotheses together */
-    float *cross;                 /* keys and values of its source: layer, position, (key, value) */
-    float *own;                   /* of its target: layer, position, slot, (key, value) or cell */
-    uint16_t *slots, *spare;      /* for each hypothesis and position, the slot where it is written */
-    search search;                /* unless somebody else decides what comes next */
-} sentence;
+#include "sentence.h"
 
 /* Memory that is kept for the next call, and grows when more is needed. */
 typedef struct {
@@ -79,27 +36,20 @@ typedef struct {
     memory work, search_work;  /* what a step, and what a search needs between its beginning and its end */
 } batch;
 
-static int whole(int size) { return (size + PANEL - 1) / PANEL * PANEL; }
-
-/* From one key to the next: a key, its value, and a little more. Without it the same column of many keys would compete for
-   one place in the cache. */
-static int key_stride(const model *m) {
-    int pair = 2 * m->heads * m->d_head, cell = m->recurrent ? whole(m->d_model) : 0;
-    return (pair > cell ? pair : cell) + 16;
-}
-
 /* Rows that pass through the layers together, about: as many as leave their numbers near to the processor. */
 #define TOGETHER 56
 
 /* The buffers of a call, one behind the other in `work`. */
 typedef struct {
     float *x, *y, *h, *wide, *scores;
-    const float **at;
+    const float **blocks, **single; /* what queries look at */
+    float *packed;                  /* blocks of one sentence, while sources are read */
     float *room;
     int width, wide_width, scores_stride;
 } buffers;
 
-static int buffers_for(const model *m, batch *b, int rows, int widest, int longest, buffers *all) {
+/* `widest`: columns of the widest result, beside those of a layer; `longest`: keys; `packed`: of these, blocks to write. */
+static int buffers_for(const model *m, batch *b, int rows, int widest, int longest, int packed, buffers *all) {
     int inner = m->heads * m->d_head;
     all->width = whole(m->d_model > inner ? m->d_model : inner);
     int wide = whole(3 * inner), cells = m->recurrent ? 2 * whole(m->d_model) : 0;
@@ -108,16 +58,23 @@ static int buffers_for(const model *m, batch *b, int rows, int widest, int longe
     if (cells > all->wide_width) all->wide_width = cells;
     if (widest > all->wide_width) all->wide_width = widest;
     int deepest = all->wide_width > all->width ? all->wide_width : all->width;
-    all->scores_stride = longest + 2 * WIDTH;
+    int blocks = longest / WIDTH;
+    all->scores_stride = (blocks + 2) * WIDTH;
     size_t sizes[] = {
-        sizeof(float) * rows * all->width,      sizeof(float) * rows * all->width,    sizeof(float) * rows * all->width,
-        sizeof(float) * rows * all->wide_width, sizeof(float) * QUERIES * m->heads * all->scores_stride,
-        sizeof(float *) * QUERIES * longest,
+        sizeof(float) * rows * all->width,
+        sizeof(float) * rows * all->width,
+        sizeof(float) * rows * all->width,
+        sizeof(float) * rows * all->wide_width,
+        sizeof(float) * QUERIES * m->heads * all->scores_stride,
+        sizeof(float *) * QUERIES * blocks,
+        sizeof(float *) * QUERIES * WIDTH,
+        sizeof(float) * (packed / WIDTH) * block_size(inner),
         sizeof(float) * rows * (deepest + 2),
     };
-    void *at[7];
-    if (!parts_of(&b->work, 7, sizes, at)) return 0;
-    all->x = at[0], all->y = at[1], all->h = at[2], all->wide = at[3], all->scores = at[4], all->at = at[5], all->room = at[6];
+    void *at[9];
+    if (!parts_of(&b->work, 9, sizes, at)) return 0;
+    all->x = at[0], all->y = at[1], all->h = at[2], all->wide = at[3];
+    all->scores = at[4], all->blocks = at[5], all->single = at[6], all->packed = at[7], all->room = at[8];
     return 1;
 }
 
@@ -158,10 +115,10 @@ static void turn_heads(const model *m, int position, float *x) {
     for (int h = 0; h < m->heads; h++) turn(m->d_head, x + h * m->d_head, m->cos + row, m->sin + row);
 }
 
-/* So many keys, at w->at; all queries look at the same unless said otherwise. */
-static keys looked_at_by(const model *m, int count, const buffers *w) {
-    return (keys){.heads = m->heads, .size = m->d_head, .scale = m->scale, .count = count, .at = w->at,
-                  .scores = w->scores, .stride = w->scores_stride};
+/* So many keys, at w->blocks and w->single; all queries look at the same unless said otherwise. */
+static keys looked_at_by(const model *m, int n_blocks, int n_single, const buffers *w) {
+    return (keys){.heads = m->heads, .size = m->d_head, .scale = m->scale, .n_blocks = n_blocks, .n_single = n_single,
+                  .blocks = w->blocks, .single = w->single, .scores = w->scores, .stride = w->scores_stride};
 }
 
 /* The bias of a query at `position`, and of those after it, on keys from 0 on. */
@@ -191,13 +148,18 @@ static void encode(const model *m, int n, const int32_t *lengths, const int32_t 
         const float *h = before(m, &l->self_norm, rows, w);
         multiply(&l->qkv, rows, h, w->width, w->wide, w->wide_width, w->room);
         for (int i = 0, row = 0; i < n; row += lengths[i++]) {
+            int n_blocks = lengths[i] / WIDTH;
             for (int j = 0; j < lengths[i]; j++) {
                 float *qkv = w->wide + (ptrdiff_t)(row + j) * w->wide_width;
                 turn_heads(m, j, qkv);
                 turn_heads(m, j, qkv + inner);
-                w->at[j] = qkv + inner;
+                w->single[j % WIDTH] = qkv + inner;
+                if (j % WIDTH < WIDTH - 1) continue;
+                float *block = w->packed + j / WIDTH * block_size(inner);
+                pack(m->heads, m->d_head, w->single, block);
+                w->blocks[j / WIDTH] = block;
             }
-            keys k = looked_at_by(m, lengths[i], w);
+            keys k = looked_at_by(m, n_blocks, lengths[i] % WIDTH, w);
             for (int j = 0; j < lengths[i]; j += QUERIES) {
                 if (s->bias) bias_of(m, s, j, -1, &k);
                 attend(&k, lengths[i] - j < QUERIES ? lengths[i] - j : QUERIES, w->wide + (ptrdiff_t)(row + j) * w->wide_width,
@@ -209,31 +171,6 @@ static void encode(const model *m, int n, const int32_t *lengths, const int32_t 
         feed_forward(m, l, rows, w);
     }
     finish(m, s, rows, w);
-}
-
-static void forget(sentence *s) {
-    if (!s) return;
-    search_free(&s->search);
-    free(s->cross), free(s->own), free(s->slots), free(s->spare), free(s);
-}
-
-/* A sentence with nothing written yet, in the memory of one that is over if that is enough. */
-static sentence *begin(const model *m, sentence *old, int source, int limit, int width) {
-    if (old && (old->source_room < source || old->own_room < (size_t)limit * width)) forget(old), old = NULL;
-    sentence *s = old ? old : calloc(1, sizeof(sentence));
-    if (!s) return NULL;
-    if (!old) {
-        size_t pair = sizeof(float) * key_stride(m) * m->decoder.n_layers;
-        s->source_room = source, s->own_room = (size_t)limit * width;
-        s->cross = malloc(pair * source);
-        s->own = malloc(pair * s->own_room); /* pages that are never written are never there */
-        s->slots = malloc(sizeof(uint16_t) * s->own_room);
-        s->spare = malloc(sizeof(uint16_t) * s->own_room);
-    }
-    s->source = source, s->limit = limit, s->width = width, s->rows = 1, s->length = 0;
-    if (s->cross && s->own && s->slots && s->spare) return s;
-    forget(s);
-    return NULL;
 }
 
 /* ------------------------------------------------------------------------------------------- what is called from Python */
@@ -269,10 +206,10 @@ static int join_some(const model *m, batch *b, int n, const int32_t *lengths, co
     sentence **more = realloc(b->sentences, sizeof(sentence *) * (b->count + b->kept + n));
     if (!more) return 0;
     b->sentences = more;
-    if (!buffers_for(m, b, rows, m->cross_kv.outputs, longest, &w)) return 0;
+    if (!buffers_for(m, b, rows, m->cross_kv.outputs, longest, longest, &w)) return 0;
     encode(m, n, lengths, ids, rows, &w);
     multiply(&m->cross_kv, rows, w.x, w.width, w.wide, w.wide_width, w.room);
-    int inner = m->heads * m->d_head, stride = key_stride(m);
+    int inner = m->heads * m->d_head;
     for (int i = 0, row = 0; i < n; row += lengths[i++]) {
         sentence *old = b->kept ? b->sentences[b->count + --b->kept] : NULL;
         sentence *s = begin(m, old, lengths[i], limits[i], width);
@@ -281,10 +218,17 @@ static int join_some(const model *m, batch *b, int n, const int32_t *lengths, co
         b->sentences[b->count + b->kept] = b->sentences[b->count];
         b->sentences[b->count++] = s;
         b->rows++;
-        for (int j = 0; j < lengths[i]; j++)
-            for (int l = 0; l < m->decoder.n_layers; l++)
-                memcpy(s->cross + ((ptrdiff_t)l * s->source + j) * stride,
-                       w.wide + (ptrdiff_t)(row + j) * w.wide_width + 2 * l * inner, sizeof(float) * 2 * inner);
+        for (int l = 0; l < m->decoder.n_layers; l++) {
+            const float *pairs[WIDTH];
+            float *to = cross_of(m, s, l);
+            for (int j = 0; j < lengths[i]; j++) {
+                pairs[j % WIDTH] = w.wide + (ptrdiff_t)(row + j) * w.wide_width + 2 * l * inner;
+                if (j >= lengths[i] / WIDTH * WIDTH) /* it stands by itself */
+                    memcpy(to, pairs[j % WIDTH], sizeof(float) * 2 * inner), to += pair_stride(m);
+                else if (j % WIDTH == WIDTH - 1)
+                    pack(m->heads, m->d_head, pairs, to), to += block_size(inner);
+            }
+        }
     }
     return 1;
 }
@@ -306,25 +250,26 @@ int batch_join(const model *m, batch *b, int n, const int32_t *lengths, const in
 static void look_back(const model *m, int number, sentence **sentences, int n, int rows, const buffers *w) {
     const stack *d = &m->decoder;
     const layer *l = d->layers + number;
-    int inner = m->heads * m->d_head, stride = key_stride(m);
+    int inner = m->heads * m->d_head;
     multiply(&l->qkv, rows, before(m, &l->self_norm, rows, w), w->width, w->wide, w->wide_width, w->room);
     for (int i = 0, row = 0; i < n; i++) {
         sentence *s = sentences[i];
-        float *own = s->own + (ptrdiff_t)number * s->limit * s->width * stride;
-        keys k = looked_at_by(m, s->length + 1, w);
-        k.at_step = k.count;
+        keys k = looked_at_by(m, s->length / WIDTH, s->length % WIDTH + 1, w);
+        k.own = 1;
         if (d->bias) bias_of(m, d, s->length, 0, &k);
         for (int r = 0; r < s->rows; r++) {
             float *qkv = w->wide + (ptrdiff_t)(row + r) * w->wide_width;
             turn_heads(m, s->length, qkv);
             turn_heads(m, s->length, qkv + inner);
-            memcpy(own + ((ptrdiff_t)s->length * s->width + r) * stride, qkv + inner, sizeof(float) * 2 * inner);
+            memcpy(single_of(m, s, number, s->length, r), qkv + inner, sizeof(float) * 2 * inner);
         }
         for (int r = 0; r < s->rows; r += QUERIES) {
             int queries = s->rows - r < QUERIES ? s->rows - r : QUERIES;
-            for (int i = 0; i < queries; i++)
-                for (int j = 0; j < k.count; j++)
-                    w->at[i * k.count + j] = own + ((ptrdiff_t)j * s->width + s->slots[(r + i) * s->limit + j]) * stride;
+            for (int q = 0; q < queries; q++) {
+                const uint16_t *slots = s->slots + (r + q) * n_slots(s);
+                for (int j = 0; j < k.n_blocks; j++) w->blocks[q * k.n_blocks + j] = packed_of(m, s, number, j, slots[WIDTH + j]);
+                for (int j = 0; j < k.n_single; j++) w->single[q * k.n_single + j] = single_of(m, s, number, j, slots[j]);
+            }
             attend(&k, queries, w->wide + (ptrdiff_t)(row + r) * w->wide_width, w->wide_width,
                    w->h + (ptrdiff_t)(row + r) * w->width, w->width);
         }
@@ -336,15 +281,14 @@ static void look_back(const model *m, int number, sentence **sentences, int n, i
 /* The same for a decoder that remembers one vector a layer: each hypothesis' cell goes on from where it was written. */
 static void remember(const model *m, int number, sentence **sentences, int n, int rows, const buffers *w) {
     const layer *l = m->decoder.layers + number;
-    int stride = key_stride(m);
     multiply(&l->qkv, rows, before(m, &l->self_norm, rows, w), w->width, w->wide, w->wide_width, w->room);
     for (int i = 0, row = 0; i < n; i++) {
         sentence *s = sentences[i];
-        float *own = s->own + (ptrdiff_t)number * s->limit * s->width * stride, *now = own + (ptrdiff_t)s->length * s->width * stride;
         for (int r = 0; r < s->rows; r++, row++) {
-            const float *past = s->length ? now - (ptrdiff_t)(s->width - s->slots[r * s->limit + s->length - 1]) * stride : NULL;
-            const float *candidate = w->wide + (ptrdiff_t)row * w->wide_width;
-            recur(m->d_model, candidate, candidate + whole(m->d_model), past, now + (ptrdiff_t)r * stride,
+            const float *candidate = w->wide + (ptrdiff_t)row * w->wide_width, *past = NULL;
+            if (s->length)
+                past = single_of(m, s, number, s->length - 1, s->slots[r * n_slots(s) + (s->length - 1) % WIDTH]);
+            recur(m->d_model, candidate, candidate + whole(m->d_model), past, single_of(m, s, number, s->length, r),
                   w->y + (ptrdiff_t)row * w->width);
         }
     }
@@ -354,20 +298,18 @@ static void remember(const model *m, int number, sentence **sentences, int n, in
 static int step_some(const model *m, batch *b, sentence **sentences, int n, int rows, const int32_t *tokens, int n_never,
                      const int32_t *never, int count, float *logits, float *sums, float *log_ps, int32_t *likeliest) {
     const stack *d = &m->decoder;
-    int stride = key_stride(m), longest = 0;
+    int inner = m->heads * m->d_head, longest = 0;
     for (int i = 0; i < n; i++) {
         const sentence *s = sentences[i];
         int most = s->source > s->length + 1 ? s->source : s->length + 1;
         longest = most > longest ? most : longest;
     }
     buffers w;
-    if (!buffers_for(m, b, rows, 0, longest, &w)) return 0;
+    if (!buffers_for(m, b, rows, 0, longest, 0, &w)) return 0;
     for (int i = 0, row = 0; i < n; i++) {
         sentence *s = sentences[i];
-        for (int r = 0; r < s->rows; r++, row++) {
-            embed(m, d, tokens[row], s->length, w.x + (ptrdiff_t)row * w.width);
-            s->slots[r * s->limit + s->length] = (uint16_t)r;
-        }
+        settle(m, s);
+        for (int r = 0; r < s->rows; r++, row++) embed(m, d, tokens[row], s->length, w.x + (ptrdiff_t)row * w.width);
     }
     for (int number = 0; number < d->n_layers; number++) {
         const layer *l = d->layers + number;
@@ -377,8 +319,10 @@ static int step_some(const model *m, batch *b, sentence **sentences, int n, int 
         multiply(&l->cross_q, rows, before(m, &l->cross_norm, rows, &w), w.width, w.wide, w.wide_width, w.room);
         for (int i = 0, row = 0; i < n; i++) {
             sentence *s = sentences[i];
-            for (int j = 0; j < s->source; j++) w.at[j] = s->cross + ((ptrdiff_t)number * s->source + j) * stride;
-            keys k = looked_at_by(m, s->source, &w);
+            keys k = looked_at_by(m, s->source / WIDTH, s->source % WIDTH, &w);
+            const float *cross = cross_of(m, s, number), *single = cross + k.n_blocks * block_size(inner);
+            for (int j = 0; j < k.n_blocks; j++) w.blocks[j] = cross + j * block_size(inner);
+            for (int j = 0; j < k.n_single; j++) w.single[j] = single + (ptrdiff_t)j * pair_stride(m);
             for (int r = 0; r < s->rows; r += QUERIES)
                 attend(&k, s->rows - r < QUERIES ? s->rows - r : QUERIES, w.wide + (ptrdiff_t)(row + r) * w.wide_width,
                        w.wide_width, w.h + (ptrdiff_t)(row + r) * w.width, w.width);
@@ -428,15 +372,9 @@ void batch_keep(batch *b, int count, const int32_t *rows) {
     for (int i = 0; i < count_before; i++) {
         sentence *s = b->sentences[i];
         int had = s->rows, first = next;
-        while (next < count && rows[next] < before + had) {
-            memcpy(s->spare + (next - first) * s->limit, s->slots + (rows[next] - before) * s->limit,
-                   sizeof(uint16_t) * s->length);
-            next++;
-        }
-        s->rows = next - first;
+        while (next < count && rows[next] < before + had) next++;
+        go_on(s, next - first, rows + first, before);
         before += had;
-        uint16_t *slots = s->slots;
-        s->slots = s->spare, s->spare = slots;
         if (s->rows) { /* who goes on changes places with the first that is over */
             b->sentences[i] = b->sentences[going_on];
             b->sentences[going_on++] = s;
