@@ -30,8 +30,9 @@ from glassformer.training import checkpoint as saved
 from glassformer.training.averaging import MovingAverage, mean, wearing
 from glassformer.training.checkpoint import METRICS, Checkpoint, State, newest_checkpoint, save_checkpoint
 from glassformer.training.loss import agreeing_loss, summed_loss
-from glassformer.training.machine import chosen_dtype, what_bits_depend_on
+from glassformer.training.machine import what_bits_depend_on
 from glassformer.training.optimiser import make_optimiser, memory, remember
+from glassformer.training.precision import chosen_dtype, products_in
 from glassformer.training.run import Run
 from glassformer.training.schedule import learning_rate
 from glassformer.training.stop import Interrupted, StopAgreed, StopSignals
@@ -53,10 +54,10 @@ class LossOf(nn.Module):
         self.agreement = agreement
 
     def forward(self, batch: Batch) -> Tensor:
-        with torch.autocast(batch.source.device.type, self.dtype, enabled=self.dtype is not None):
+        with products_in(self.dtype, batch.source.device):
             if self.agreement:
-                return agreeing_loss(self.model, batch, self.smoothing, self.agreement)
-            return summed_loss(self.model, batch, self.smoothing)
+                return agreeing_loss(self.model, batch, self.smoothing, self.agreement, self.dtype)
+            return summed_loss(self.model, batch, self.smoothing, self.dtype)
 
 
 class Trainer:
@@ -68,8 +69,9 @@ class Trainer:
         self.model = run.new_model().to(world.device).train()
         self.optimiser = make_optimiser(self.model, self.settings)
         self.average = MovingAverage(self.model, self.settings.ema_decay) if self.settings.average == "ema" else None
+        dtype = chosen_dtype(self.settings.precision, world.device)
         self.state = State(
-            made_from=run.store.settings.made_from, machine=what_bits_depend_on(world.size, world.device)
+            made_from=run.store.settings.made_from, machine=what_bits_depend_on(world.size, world.device, dtype)
         )
         self.metrics = bytearray()
         self.total = self.settings.updates or 0
@@ -79,7 +81,6 @@ class Trainer:
             self._go_on_from(found)
         if world.is_chief:  # what was logged after the checkpoint, or before there was one, will be logged again
             replace_file(run.directory / METRICS, bytes(self.metrics))
-        dtype = chosen_dtype(self.settings.precision, world.device)
         loss = LossOf(self.model, self.settings.label_smoothing, dtype, self.settings.r_drop)
         self.parallel = DistributedDataParallel(loss, gradient_as_bucket_view=True) if world.size > 1 else None
         self.loss: nn.Module = self.parallel or loss

@@ -12,17 +12,21 @@ from glassformer.model import Transformer
 ROWS = 128  # positions projected to the vocabulary at once: few enough that their logits stay in the cache
 
 
-def summed_loss(model: Transformer, batch: Batch, smoothing: float = 0.0) -> Tensor:
+def summed_loss(
+    model: Transformer, batch: Batch, smoothing: float = 0.0, products: torch.dtype | None = None
+) -> Tensor:
     """The label-smoothed cross-entropy in nats (section 5.4), summed over the batch's real target tokens.
 
     Smoothing ε asks for 1 - ε on the right token and shares ε evenly among all. Only real positions are projected to
-    the vocabulary, which is the widest product of a small model.
+    the vocabulary, which is the widest product of a small model; `products` may be a shorter type to make it in.
     """
     hidden, wanted = _real_positions(model, batch)
-    return _loss(model, hidden, wanted, smoothing)
+    return _loss(model, hidden, wanted, smoothing, 0.0, products)
 
 
-def agreeing_loss(model: Transformer, batch: Batch, smoothing: float, agreement: float) -> Tensor:
+def agreeing_loss(
+    model: Transformer, batch: Batch, smoothing: float, agreement: float, products: torch.dtype | None = None
+) -> Tensor:
     """R-Drop: the mean of two passes' `summed_loss`, each with its own dropout, and how far apart the passes are.
 
     That is the symmetric Kullback-Leibler divergence S = ½ Σ (p - q) (log p - log q) of what they say of each token,
@@ -30,7 +34,7 @@ def agreeing_loss(model: Transformer, batch: Batch, smoothing: float, agreement:
     """
     hidden, wanted = _real_positions(model, batch.twice())
     pairs = hidden.unflatten(0, (2, -1)).transpose(0, 1).flatten(0, 1)  # a token's two rows beside each other
-    return _loss(model, pairs, wanted[: len(wanted) // 2].repeat_interleave(2), smoothing, agreement) / 2
+    return _loss(model, pairs, wanted[: len(wanted) // 2].repeat_interleave(2), smoothing, agreement, products) / 2
 
 
 def _real_positions(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -40,13 +44,19 @@ def _real_positions(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
     return hidden[batch.real], batch.target_out[batch.real]
 
 
-def _loss(model: Transformer, hidden: Tensor, wanted: Tensor, smoothing: float, agreement: float = 0.0) -> Tensor:
-    # Where it pays: on a GPU the plain way is fast, and under autocast only torch knows which types to use.
-    if hidden.is_cpu and not torch.is_autocast_enabled("cpu") and not model.logits.heard:
+def _loss(
+    model: Transformer,
+    hidden: Tensor,
+    wanted: Tensor,
+    smoothing: float,
+    agreement: float = 0.0,
+    products: torch.dtype | None = None,
+) -> Tensor:
+    if hidden.is_cpu and not model.logits.heard:  # where it pays: on a GPU the plain way is fast
         projection = model.output_projection
         learning = torch.is_grad_enabled()
         loss: Tensor = ProjectedCrossEntropy.apply(
-            model.scaled(hidden), projection.weight, projection.bias, wanted, smoothing, agreement, learning
+            model.scaled(hidden), projection.weight, projection.bias, wanted, smoothing, agreement, learning, products
         )
         return loss
     logits = model.project(hidden)
@@ -77,30 +87,32 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         smoothing: float,
         agreement: float,
         learning: bool,
+        products: torch.dtype | None,
     ) -> Tensor:
         by_hidden, by_weight = torch.empty_like(hidden), torch.zeros_like(weight)
         by_bias = None if bias is None else torch.zeros_like(bias)
         even = smoothing / len(weight)
+        full, short = hidden.dtype, products if products and hidden.dtype == torch.float32 else hidden.dtype
+        rounded, short_bias = weight.to(short), None if bias is None else bias.to(short)
         loss = hidden.new_zeros(())
         for start in range(0, len(hidden), ROWS):
             rows = slice(start, start + ROWS)
             right = wanted[rows, None]
-            logits = F.linear(hidden[rows], weight, bias)
-            at_right = logits.gather(1, right)
-            total = torch.logsumexp(logits, 1, keepdim=True)
-            loss += total.sum() - (1 - smoothing) * at_right.sum() - even * logits.sum()
+            x = hidden[rows].to(short)
+            log_p = torch.log_softmax(F.linear(x, rounded, short_bias), 1, dtype=full)
+            loss -= (1 - smoothing) * log_p.gather(1, right).sum() + even * log_p.sum()
             if agreement:
-                apart, by_apart = _apart((logits - total).unflatten(0, (-1, 2)))
-                loss += agreement * apart
+                apart, by_logits = _apart(log_p.unflatten(0, (-1, 2)), agreement / 2)
+                loss += apart
+            elif learning:
+                by_logits = log_p.exp_()
             if learning:
-                by_logits = logits.sub_(total).exp_().sub_(even)
-                if agreement:
-                    by_logits.add_(by_apart, alpha=agreement)
-                by_logits.scatter_add_(1, right, by_logits.new_full(right.shape, smoothing - 1))
-                torch.mm(by_logits, weight, out=by_hidden[rows])
-                by_weight.addmm_(by_logits.t(), hidden[rows])
+                by_logits.sub_(even).scatter_add_(1, right, by_logits.new_full(right.shape, smoothing - 1))
                 if by_bias is not None:
                     by_bias += by_logits.sum(0)
+                by_logits = by_logits.to(short)
+                by_hidden[rows] = torch.mm(by_logits, rounded)
+                by_weight += torch.mm(by_logits.t(), x)
         ctx.gradients = (by_hidden, by_weight, by_bias)
         return loss
 
@@ -108,12 +120,20 @@ class ProjectedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, *by_loss: Tensor) -> tuple[Tensor | None, ...]:
         by_hidden, by_weight, by_bias = ctx.gradients
         scale = by_loss[0]
-        return by_hidden * scale, by_weight * scale, None if by_bias is None else by_bias * scale, *[None] * 4
+        return by_hidden * scale, by_weight * scale, None if by_bias is None else by_bias * scale, *[None] * 5
 
 
-def _apart(log_p: Tensor) -> tuple[Tensor, Tensor]:
-    """S of pairs of rows, N 2 V, summed; and its gradient by their logits, a row for each."""
-    p = log_p.exp()
-    d = log_p - log_p.flip(1)
-    by_logits = (p * (d - (p * d).sum(-1, keepdim=True)) + p - p.flip(1)) / 2
-    return (p * d).sum() / 2, by_logits.flatten(0, 1)
+def _apart(log_p: Tensor, weight: float) -> tuple[Tensor, Tensor]:
+    """2 w S of pairs of rows, N 2 V, summed; and p plus its gradient by their logits, a row for each.
+
+    With d = log p - log q that is p (1 + w + w (d - p · d)) - w q, and the same with p and q exchanged. Few passes over
+    the vocabulary, and in place, since they cost as much as the products. Takes `log_p` as its own.
+    """
+    d = log_p[:, 0] - log_p[:, 1]
+    p = log_p.exp_()
+    dots = torch.bmm(p, d[:, :, None])
+    by_logits = torch.empty_like(p)
+    for one, other, sign in ((0, 1, weight), (1, 0, -weight)):
+        torch.mul(p[:, other], -weight, out=by_logits[:, one])
+        by_logits[:, one].addcmul_(p[:, one], torch.add(1 + weight - sign * dots[:, one], d, alpha=sign))
+    return weight * (dots[:, 0] - dots[:, 1]).sum(), by_logits.flatten(0, 1)

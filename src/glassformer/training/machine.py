@@ -32,20 +32,13 @@ def threads_for(ranks: int) -> int:
     return max(1, cores() // ranks)
 
 
-def chosen_dtype(precision: str, device: torch.device) -> torch.dtype | None:
-    """What products are made in; None is float32."""
-    if precision == "auto":
-        fast = torch.cuda.is_bf16_supported() if device.type == "cuda" else torch.cpu._is_amx_tile_supported()
-        precision = "bfloat16" if fast else "float32"
-    return torch.bfloat16 if precision == "bfloat16" else None
-
-
-def what_bits_depend_on(ranks: int, device: torch.device) -> dict[str, Any]:
+def what_bits_depend_on(ranks: int, device: torch.device, products: torch.dtype | None) -> dict[str, Any]:
     """Everything besides the settings that can change the last bits of a run."""
     return {
         "torch": torch.__version__,
         "processor": torch.backends.cpu.get_cpu_capability(),
         "device": device.type,
+        "products": str(products or torch.float32).removeprefix("torch."),
         "ranks": ranks,
         "threads": torch.get_num_threads(),
     }
