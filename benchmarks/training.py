@@ -2,8 +2,9 @@
 
 Each contestant does whole updates: forward, label-smoothed loss, backward, clipping, AdamW. The peers have all cores as
 threads, which is how they are run; ours is tried both ways, as one process with all threads and, as is its default, as
-one process a core with its share of the sentences. They take turns, and each one's best round counts. Prints target
-tokens a second. With --text SOURCE TARGET the batches are made of real text; without, of the built-in corpus.
+one process a core with its share of the sentences. Where the processor multiplies in bfloat16, those who can are tried
+with that too, Marian by torch's autocast. They take turns, and each one's best round counts. Prints target tokens a
+second. With --text SOURCE TARGET the batches are made of real text; without, of the built-in corpus.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +30,13 @@ from glassformer.interop.hugging_face import in_transformers
 from glassformer.training.loss import summed_loss
 from glassformer.training.machine import keep_memory
 from glassformer.training.optimiser import make_optimiser
+from glassformer.training.precision import chosen_dtype
 from glassformer.training.settings import TrainingSettings
 from timing import machine
 
 UPDATES = 6
 SMOOTHING = 0.1
+RANKS, SHORT = "ours, a process a core", ", bfloat16"
 
 
 def batches(directory: Path, text: list[str] | None, budget: int) -> tuple[list[Batch], int]:
@@ -78,16 +82,17 @@ def torch_update(config: ModelConfig) -> Callable[[Batch], None]:
     return trainer(model, loss)
 
 
-def marian_update(config: ModelConfig) -> Callable[[Batch], None]:
+def marian_update(config: ModelConfig, dtype: torch.dtype | None = None) -> Callable[[Batch], None]:
     model = in_transformers(config, longest=512).train()
 
     def loss(batch: Batch) -> Tensor:
-        logits = model(
-            input_ids=batch.source,
-            attention_mask=batch.source != 0,
-            decoder_input_ids=batch.target_in,
-            use_cache=False,
-        ).logits.flatten(0, 1)
+        with torch.autocast("cpu", dtype, enabled=dtype is not None):
+            logits = model(
+                input_ids=batch.source,
+                attention_mask=batch.source != 0,
+                decoder_input_ids=batch.target_in,
+                use_cache=False,
+            ).logits.flatten(0, 1)
         return F.cross_entropy(logits, batch.target_out.flatten(), ignore_index=0, label_smoothing=SMOOTHING)
 
     return trainer(model, loss)
@@ -146,11 +151,17 @@ def compete(options: argparse.Namespace) -> None:
         updates, vocabulary = batches(Path(directory), options.text, options.budget)
         shape: dict[str, Any] = {"vocab_size": vocabulary, "source_vocab_size": vocabulary}
         config = preset(options.size, **shape)
-        if options.as_ == "ours, a process a core":
-            run = _ranks(config, updates, options)
+        if options.as_.startswith(RANKS):
+            dtype = torch.bfloat16 if options.as_.endswith(SHORT) else None
+            run = _ranks(config, updates, options, dtype)
         else:
             torch.set_num_threads(torch.get_num_threads())
-            make = {"Marian": marian_update, "torch.nn": torch_update, "ours, threads": our_update}[options.as_]
+            make: Callable[[ModelConfig], Callable[[Batch], None]] = {
+                "Marian": marian_update,
+                "Marian" + SHORT: partial(marian_update, dtype=torch.bfloat16),
+                "torch.nn": torch_update,
+                "ours, threads": our_update,
+            }[options.as_]
             if options.as_.startswith("ours"):
                 keep_memory()
             update = make(config)
@@ -166,7 +177,9 @@ def compete(options: argparse.Namespace) -> None:
             print("done", flush=True)
 
 
-def _ranks(config: ModelConfig, updates: list[Batch], options: argparse.Namespace) -> Callable[[], None]:
+def _ranks(
+    config: ModelConfig, updates: list[Batch], options: argparse.Namespace, dtype: torch.dtype | None
+) -> Callable[[], None]:
     from torch.nn.parallel import DistributedDataParallel
 
     from glassformer.training.loop import LossOf
@@ -176,7 +189,7 @@ def _ranks(config: ModelConfig, updates: list[Batch], options: argparse.Namespac
     world = help_as_rank(options.meeting, options.rank, options.ranks)
     model = Transformer(config).train()
     optimiser = make_optimiser(model, TrainingSettings())
-    loss = DistributedDataParallel(LossOf(model, SMOOTHING, None), gradient_as_bucket_view=True)
+    loss = DistributedDataParallel(LossOf(model, SMOOTHING, dtype), gradient_as_bucket_view=True)
 
     def run() -> None:
         for batch in updates:
@@ -204,7 +217,9 @@ def main() -> None:
         return
     print(machine())
     print(f"{UPDATES} updates of {options.budget} positions, best of {options.rounds} rounds; target tokens a second\n")
-    names = {"Marian": 1, "torch.nn": 1, "ours, threads": 1, "ours, a process a core": 2}
+    names = {"Marian": 1, "torch.nn": 1, "ours, threads": 1, RANKS: 2}
+    if chosen_dtype("auto", torch.device("cpu")) is not None:
+        names |= {"Marian" + SHORT: 1, RANKS + SHORT: 2}
     for size in ("tiny", "tutorial"):
         contestants = {name: Contestant(name, size, options.text, options.budget, n) for name, n in names.items()}
         best = dict.fromkeys(names, 0.0)
@@ -213,9 +228,9 @@ def main() -> None:
                 best[name] = max(best[name], contestant.round())
         for contestant in contestants.values():
             contestant.end()
-        peer = max(best["Marian"], best["torch.nn"])
+        peer = max(rate for name, rate in best.items() if not name.startswith("ours"))
         for name, rate in best.items():
-            print(f"{size:<9} {name:<24} {rate:>8,.0f}   {rate / peer:.2f} of the faster peer")
+            print(f"{size:<9} {name:<34} {rate:>8,.0f}   {rate / peer:.2f} of the faster peer")
 
 
 if __name__ == "__main__":

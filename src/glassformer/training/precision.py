@@ -1,7 +1,7 @@
-"""Products in fewer bits: torch's autocast on a GPU; on a processor only the products themselves, which is faster there.
+"""Products in fewer bits: torch's autocast on a GPU; on a processor the products alone.
 
-Autocast also keeps what is between the products in half the bits, and attention on a processor is slow in those: a step
-took half as long again as in float32 where this takes three quarters of it (docs/results.md).
+Autocast keeps what stands between the products in half the bits, too, and attention on a processor is slow in those:
+the layers took nearly twice as long as in float32, and this takes three quarters.
 """
 
 import contextlib
@@ -51,7 +51,10 @@ class LinearIn(TorchFunctionMode):
 
 
 class RoundedLinear(torch.autograd.Function):
-    """x Wᵀ + b with x and W, and the gradients that are multiplied, rounded to a shorter type; sums are float32's."""
+    """x Wᵀ + b with what is multiplied rounded to a shorter type, forwards and backwards, and so are the products.
+
+    Their sums are made in float32 by the processor before that, and the bias is added in float32 after it.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
