@@ -156,15 +156,15 @@ def compete(options: argparse.Namespace) -> None:
             run = _ranks(config, updates, options, dtype)
         else:
             torch.set_num_threads(torch.get_num_threads())
-            make: Callable[[ModelConfig], Callable[[Batch], None]] = {
+            makers: dict[str, Callable[[ModelConfig], Callable[[Batch], None]]] = {
                 "Marian": marian_update,
                 "Marian" + SHORT: partial(marian_update, dtype=torch.bfloat16),
                 "torch.nn": torch_update,
                 "ours, threads": our_update,
-            }[options.as_]
+            }
             if options.as_.startswith("ours"):
                 keep_memory()
-            update = make(config)
+            update = makers[options.as_](config)
 
             def run() -> None:
                 for batch in updates:

@@ -1,4 +1,4 @@
-"""What this machine has, and how a run uses it: cores, memory, kinds of numbers."""
+"""What this machine has, and how a run uses it: cores and memory."""
 
 import contextlib
 import ctypes
