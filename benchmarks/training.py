@@ -27,7 +27,7 @@ from glassformer import ModelConfig, Transformer, preset, street
 from glassformer.data import TokenizerSettings, corpus, epoch_batches, open_store, train_tokenizer
 from glassformer.data.batch import Batch, make_batch
 from glassformer.interop.hugging_face import in_transformers
-from glassformer.training.loss import summed_loss
+from glassformer.training.loss import LossOf, summed_loss
 from glassformer.training.machine import keep_memory
 from glassformer.training.optimiser import make_optimiser
 from glassformer.training.precision import chosen_dtype
@@ -182,7 +182,6 @@ def _ranks(
 ) -> Callable[[], None]:
     from torch.nn.parallel import DistributedDataParallel
 
-    from glassformer.training.loop import LossOf
     from glassformer.training.world import help_as_rank
 
     keep_memory()

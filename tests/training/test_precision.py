@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from glassformer.data.batch import make_batch
 from glassformer.model import ModelConfig, Transformer
-from glassformer.training.loss import agreeing_loss, summed_loss
+from glassformer.training.loss import LossOf, summed_loss
 from glassformer.training.machine import what_bits_depend_on
 from glassformer.training.precision import chosen_dtype, products_in
 from tests.models import build, configs, seeds
@@ -56,8 +56,7 @@ def test_only_float32_is_rounded(config, seed):
     found = []
     for dtype in (None, HALF):
         model, data = build(config, seed), make_batch(pairs(config, 4, seed))
-        with products_in(dtype, CPU):
-            loss = summed_loss(model, data, 0.1, dtype)
+        loss = summed_loss(model, data, 0.1, dtype)
         loss.backward()
         found.append([loss.detach(), *(weight.grad for weight in model.parameters())])
     assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
@@ -78,12 +77,7 @@ def test_a_model_learns_nearly_the_same(agreement, listened):
             if listened:
                 model.logits.listeners.append(lambda x: x)
             torch.manual_seed(seed)
-            with products_in(dtype, CPU):
-                loss = (
-                    agreeing_loss(model, data, 0.1, agreement, dtype)
-                    if agreement
-                    else summed_loss(model, data, 0.1, dtype)
-                )
+            loss = LossOf(model, 0.1, dtype, agreement)(data)
             loss.backward()
             found.append((loss.item(), torch.cat([weight.grad.flatten() for weight in model.parameters()])))
         (exact, wanted), (rounded, gradient) = found

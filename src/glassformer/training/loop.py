@@ -18,21 +18,20 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from glassformer.data import epoch_batches
-from glassformer.data.batch import Batch, make_batch
+from glassformer.data.batch import make_batch
 from glassformer.errors import GlassformerError
 from glassformer.evaluation import Scores
 from glassformer.machine import peak_memory
-from glassformer.model import Transformer
 from glassformer.model.directory import WEIGHTS, read_weights, write_model
 from glassformer.sealed import building, replace_file
 from glassformer.shelf import numbered
 from glassformer.training import checkpoint as saved
 from glassformer.training.averaging import MovingAverage, mean, wearing
 from glassformer.training.checkpoint import METRICS, Checkpoint, State, newest_checkpoint, save_checkpoint
-from glassformer.training.loss import agreeing_loss, summed_loss
+from glassformer.training.loss import LossOf
 from glassformer.training.machine import what_bits_depend_on
 from glassformer.training.optimiser import make_optimiser, memory, remember
-from glassformer.training.precision import chosen_dtype, products_in
+from glassformer.training.precision import chosen_dtype
 from glassformer.training.run import Run
 from glassformer.training.schedule import learning_rate
 from glassformer.training.stop import Interrupted, StopAgreed, StopSignals
@@ -41,23 +40,6 @@ from glassformer.training.watcher import Progress, Watcher
 from glassformer.training.world import World
 
 SAVE, STOP = 1, 2  # what a rank may ask of all
-
-
-class LossOf(nn.Module):
-    """The loss as a module, because data-parallel training wraps modules."""
-
-    def __init__(self, model: Transformer, smoothing: float, dtype: torch.dtype | None, agreement: float = 0.0) -> None:
-        super().__init__()
-        self.model = model
-        self.smoothing = smoothing
-        self.dtype = dtype
-        self.agreement = agreement
-
-    def forward(self, batch: Batch) -> Tensor:
-        with products_in(self.dtype, batch.source.device):
-            if self.agreement:
-                return agreeing_loss(self.model, batch, self.smoothing, self.agreement, self.dtype)
-            return summed_loss(self.model, batch, self.smoothing, self.dtype)
 
 
 class Trainer:

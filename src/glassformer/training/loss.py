@@ -3,13 +3,32 @@
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.data.batch import Batch
 from glassformer.model import Transformer
+from glassformer.training.precision import products_in
 
 ROWS = 128  # positions projected to the vocabulary at once: few enough that their logits stay in the cache
+
+
+class LossOf(nn.Module):
+    """The loss as a module, because data-parallel training wraps modules. `products`: what products are made in."""
+
+    def __init__(
+        self, model: Transformer, smoothing: float, products: torch.dtype | None = None, agreement: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.smoothing = smoothing
+        self.products = products
+        self.agreement = agreement
+
+    def forward(self, batch: Batch) -> Tensor:
+        if self.agreement:
+            return agreeing_loss(self.model, batch, self.smoothing, self.agreement, self.products)
+        return summed_loss(self.model, batch, self.smoothing, self.products)
 
 
 def summed_loss(
@@ -18,10 +37,11 @@ def summed_loss(
     """The label-smoothed cross-entropy in nats (section 5.4), summed over the batch's real target tokens.
 
     Smoothing ε asks for 1 - ε on the right token and shares ε evenly among all. Only real positions are projected to
-    the vocabulary, which is the widest product of a small model; `products` may be a shorter type to make it in.
+    the vocabulary, which is the widest product of a small model. `products`: a shorter type to multiply in.
     """
-    hidden, wanted = _real_positions(model, batch)
-    return _loss(model, hidden, wanted, smoothing, 0.0, products)
+    with products_in(products, batch.source.device):
+        hidden, wanted = _real_positions(model, batch)
+        return _loss(model, hidden, wanted, smoothing, 0.0, products)
 
 
 def agreeing_loss(
@@ -32,9 +52,10 @@ def agreeing_loss(
     That is the symmetric Kullback-Leibler divergence S = ½ Σ (p - q) (log p - log q) of what they say of each token,
     times half of `agreement`: half of what Liang et al. (2021) minimise, so that it compares with `summed_loss`.
     """
-    hidden, wanted = _real_positions(model, batch.twice())
-    pairs = hidden.unflatten(0, (2, -1)).transpose(0, 1).flatten(0, 1)  # a token's two rows beside each other
-    return _loss(model, pairs, wanted[: len(wanted) // 2].repeat_interleave(2), smoothing, agreement, products) / 2
+    with products_in(products, batch.source.device):
+        hidden, wanted = _real_positions(model, batch.twice())
+        pairs = hidden.unflatten(0, (2, -1)).transpose(0, 1).flatten(0, 1)  # a token's two rows beside each other
+        return _loss(model, pairs, wanted[: len(wanted) // 2].repeat_interleave(2), smoothing, agreement, products) / 2
 
 
 def _real_positions(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
