@@ -41,8 +41,8 @@ schema: setup .venv-schema/.ready  ## ask the server everything that its OpenAPI
 	.venv-schema/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/web/schemathesis.lock
 	@touch $@
 
-faults: setup   ## stop training and saving at every point there is (minutes)
-	GLASSFORMER_KILLS=$(KILLS) $(BIN)/python -m pytest -n 2 tests/faults tests/training/test_resume.py
+faults: setup   ## stop training and saving at every point there is (KILLS=200 times at random; minutes)
+	GLASSFORMER_KILLS=$(KILLS) $(BIN)/python -m pytest -n 2 --timeout 3600 tests/faults tests/training/test_resume.py
 
 check: setup    ## lint, format and types
 	$(BIN)/ruff check .
