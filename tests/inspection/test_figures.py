@@ -65,10 +65,19 @@ def test_a_story_has_every_figure_with_what_it_shows_and_loads_nothing(dark, tmp
     page = told().story(name="street", at=at, head=2, token=8, dark=dark).html
     assert SENTENCE.replace("'", "&#x27;") in page
     assert not re.search(r"<script|https?://(?!www\.w3\.org)|src=(?!\"data:)|url\((?!#)", page)
-    own = {"qkv": {"at": at, "head": 2, "token": 8}, "concat": {"at": at, "token": 8}, "film": {}}
-    places = [page.index(figure(told(), view, dark=dark, caption=False, **given).svg) for view, given in own.items()]
+    own = {
+        "qkv": {"at": at, "token": 8},
+        "attention": {"at": at, "token": 8},
+        "concat": {"at": at, "token": 8},
+        "film": {},
+    }
+    places = [
+        page.index(figure(told(), view, head=2, dark=dark, caption=False, **given).svg) for view, given in own.items()
+    ]
     assert places == sorted(places)
     assert page.count("<figure") == page.count("<figcaption>") == len(VIEWS)
+    one_head = figure(told(), "attention", at=at, head=0, caption=False).svg
+    assert one_head in told().story(at=at, head=None).html  # as who asks for none on the command line
     told().story().save(tmp_path / "it.html")
     with pytest.raises(InputError, match="is not"):
         told().story().save(tmp_path / "it.svg")

@@ -89,10 +89,9 @@ def _draw_all(trace: "Trace", directory: Path, look: dict[str, Any]) -> None:
     from glassformer.inspection.figures import figure, told
 
     directory.mkdir(parents=True, exist_ok=True)
-    shared = {name: look[name] for name in ("width", "dark", "caption")}
     for view in VIEWS:
         try:
-            figure(trace, view, **shared, **told(view, look)).save(directory / f"{view}.svg")
+            figure(trace, view, **told(view, look)).save(directory / f"{view}.svg")
         except GlassformerError as error:
             typer.echo(f"{view}: {error}", err=True)
             continue

@@ -16,7 +16,7 @@ from glassformer.web.schemas import AskTrace, AskWhatIf, Difference, Ranked
 from glassformer.web.service import finite
 from glassformer.web.store import Kept
 from glassformer.web.tensors import Cut, cut, sent, summary
-from glassformer.web.traces import WRONG, attached, check_ids, check_length, manifest_of
+from glassformer.web.traces import WRONG, attached, check_ids, check_length, manifest_of, small_enough
 from glassformer.web.what_if import GivenUp, changed, ranked, texts_of
 
 SPAN = {"pattern": "^([0-9]{1,9}|[0-9]{0,9}:[0-9]{0,9})$"}
@@ -189,12 +189,7 @@ def _saved(house: House, kept: Kept, detail: str, half: bool) -> bytes:
     if detail not in DETAILS:
         raise RefusedError(422, f"detail is one of {', '.join(DETAILS)}, and not {detail!r}.")
     content = serialised(part_of(kept.trace, detail, half))
-    if len(content) > house.limits.answer_bytes:
-        raise RefusedError(
-            413,
-            f"The file has {len(content):,} bytes, and {house.limits.answer_bytes:,} are sent: ask for less detail.",
-        )
-    return content
+    return small_enough("file", content, house.limits.answer_bytes, "ask for less detail")
 
 
 def _tree(kept: Kept) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from glassformer.web.guard import FIGURE_POLICY, responses
 from glassformer.web.house import FLAG, IMMUTABLE, House, flag
 from glassformer.web.refusal import RefusedError
 from glassformer.web.store import Kept
-from glassformer.web.traces import WRONG, attached
+from glassformer.web.traces import WRONG, attached, small_enough
 
 NUMBER = {"pattern": "^[0-9]{1,9}$"}
 PAGE: dict[int | str, dict[str, Any]] = {
@@ -96,8 +96,8 @@ def routes(house: House) -> APIRouter:
         token: str | None = _option("token"),
         dark: str | None = _option("dark", FLAG),
     ) -> Response:
-        kept, given = house.store.get(id), {"at": at, "head": _number("head", head), "token": _token(token)}
-        options = {**{name: value for name, value in given.items() if value is not None}, "dark": flag("dark", dark)}
+        options = {"at": at, "head": _number("head", head), "token": _token(token), "dark": flag("dark", dark)}
+        kept = house.store.get(id)
         content = await house.bench.do(request, lambda: _story(house, kept, options))
         return attached(house, content, "text/html; charset=utf-8", f"story-{kept.identity}.html")
 
@@ -128,9 +128,7 @@ def _drawn(kept: Kept, view: str, kind: str, scale: int, options: dict[str, Any]
 def _story(house: House, kept: Kept, options: dict[str, Any]) -> bytes:
     with _drawing():
         content = kept.trace.story(name=house.service.served.name, **options).html.encode()
-    if len(content) > house.limits.answer_bytes:
-        raise RefusedError(413, f"The page has {len(content):,} bytes, and {house.limits.answer_bytes:,} are sent.")
-    return content
+    return small_enough("page", content, house.limits.answer_bytes)
 
 
 @contextmanager
@@ -148,11 +146,7 @@ def _page(house: House, kept: Kept, detail: str, name: str) -> bytes:
     if kind is None:
         raise RefusedError(422, f"detail is one of {', '.join(explorer.DETAILS)}, and not {detail!r}.")
     content = explorer.page_of(kept.trace, explorer.packed(kept.trace, kind, name=name), name).encode()
-    if len(content) > (most := min(explorer.LARGEST, house.limits.answer_bytes)):
-        raise RefusedError(
-            413, f"The page has {len(content):,} bytes, and {most:,} are sent: ask for detail=attention."
-        )
-    return content
+    return small_enough("page", content, min(explorer.LARGEST, house.limits.answer_bytes), "ask for detail=attention")
 
 
 def _token(text: str | None) -> int | str | None:

@@ -33,6 +33,13 @@ def manifest_of(house: House, kept: Kept) -> Manifest:
     return manifest(kept.identity, kept.trace, weights_of(house.service.served.translator.model), kept.tokenizer)
 
 
+def small_enough(what: str, content: bytes, most: int, way_out: str = "take a shorter text") -> bytes:
+    """The content of a file to take along, or a refusal."""
+    if len(content) > most:
+        raise RefusedError(413, f"The {what} has {len(content):,} bytes, and {most:,} are sent: {way_out}.")
+    return content
+
+
 def attached(house: House, content: bytes, media_type: str, name: str) -> LargeResponse:
     """A file made of a trace, which never changes; a browser saves it under this name."""
     headers = {"cache-control": IMMUTABLE, "content-disposition": f'attachment; filename="{name}"'}

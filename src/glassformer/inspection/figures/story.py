@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.errors import InputError
+from glassformer.inspection.figures.attentions import NEEDS
 from glassformer.inspection.figures.figure import Figure, figure
 from glassformer.inspection.trace import Trace
 from glassformer.sealed import replace_file
@@ -59,8 +60,6 @@ ACROSS = (
     "and values, what it gives."
 )
 """What `qkv` shows of an attention from the target to the source."""
-OF_AN_ATTENTION = ("qkv", "self-attention", "attention", "heads", "heads-out", "concat", "multi-head")
-OF_ONE_HEAD = ("qkv", "self-attention", "attention")
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -115,7 +114,8 @@ class Story:
 def story(trace: Trace, *, name: str = "", dark: bool = False, **options: Any) -> Story:
     """Every figure that the trace has the numbers for, told `at`, `head` and `token`. `name`: the model's."""
     look = {"dark": dark, "caption": False}
-    drawn = {"attention": figure(trace, "attention", **told("attention", {"head": 0, **options}), **look)}
+    options = {option: value for option, value in options.items() if value is not None}
+    drawn = {"attention": figure(trace, "attention", **{"head": 0, **options}, **look)}
     left_out = []  # what was asked is right, or it would have been said now: these the trace has no numbers for
     for view in CHAPTERS:
         try:
@@ -139,9 +139,8 @@ def story(trace: Trace, *, name: str = "", dark: bool = False, **options: Any) -
 
 
 def told(view: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The options that speak of this view: an attention, a head and who looks are nothing to the others."""
-    meant = (*(("at", "token") if view in OF_AN_ATTENTION else ()), *(("head",) if view in OF_ONE_HEAD else ()))
-    return {one: options[one] for one in meant if options.get(one) is not None}
+    """The options that are meant for this view: `at` and `token` speak of an attention, and not of anything else."""
+    return options if view in NEEDS else {name: options[name] for name in options if name not in ("at", "token")}
 
 
 def _chapter(number: int, drawn: Figure, across: bool) -> str:

@@ -27,4 +27,5 @@ function labels(after: Token[], before: Token[], label: (token: Token) => string
 }
 
 export const rowLabels = (after: Numbers, before: Numbers) => labels(after.queries, before.queries, queryLabel, (token) => shown(token.text));
-export const colLabels = (after: Numbers, before: Numbers) => labels(after.keys, before.keys, keyLabel, keyLabel);
+export const keyLabels = (after: Token[], before: Token[]) => labels(after, before, keyLabel, keyLabel);
+export const colLabels = (after: Numbers, before: Numbers) => keyLabels(after.keys, before.keys);

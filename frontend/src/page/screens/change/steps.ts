@@ -3,7 +3,7 @@ import type { Exploration, Side } from '../../data/trace';
 import { placeOf } from '../../state/fitting';
 import type { Selection } from '../../state/selection';
 import { texts } from '../../strings';
-import { layerOf, sideOf } from '../sublayers/layer';
+import { layerOf, ORDER, sideOf } from '../sublayers/layer';
 
 export interface Step {
   tensor: string;
@@ -18,9 +18,7 @@ export interface Steps {
   steps: Step[];
 }
 
-const PARTS = ['self_attention', 'recurrence', 'cross_attention', 'feed_forward'];
-
-export function stepsOf(exploration: Exploration, selection: Selection): Steps {
+export function vectorsOf(exploration: Exploration, selection: Selection): Steps {
   const { title, side, names } = named(exploration, selection);
   return { title, side, steps: names.filter((tensor) => exploration.has(tensor)).map((tensor) => ({ tensor, label: labelOf(tensor) })) };
 }
@@ -38,7 +36,7 @@ function named(exploration: Exploration, selection: Selection): { title: string;
   const norm = '_norm.output';
   const around = ['.hidden', '.output', '_norm.residual'];
   const order = exploration.manifest.config.norm_first ? [norm, ...around] : [...around, norm];
-  return { title: screens.sublayers.at(stack, layer), side, names: PARTS.flatMap((part) => order.map((one) => `${stack}.layers.${layer}.${part}${one}`)) };
+  return { title: screens.sublayers.at(stack, layer), side, names: ORDER.flatMap((part) => order.map((one) => `${stack}.layers.${layer}.${part}${one}`)) };
 }
 
 function labelOf(tensor: string): string {

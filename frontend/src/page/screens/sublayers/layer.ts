@@ -45,7 +45,8 @@ export interface Layer extends Where {
   last: { x: Grid; norm: Norm } | null;
 }
 
-const ORDER = ['self_attention', 'recurrence', 'cross_attention', 'feed_forward'];
+/** Sub-layers as they follow each other; no layer has all of them. */
+export const ORDER = ['self_attention', 'recurrence', 'cross_attention', 'feed_forward'];
 
 export async function loadLayer(exploration: Exploration, { stack, layer }: Where): Promise<Layer> {
   const { config } = exploration.manifest;
