@@ -42,15 +42,17 @@ static void pack(int heads, int size, const float *const *pairs, float *block) {
             memcpy(block + ((ptrdiff_t)inner + h * size) * WIDTH + j * size, pairs[j] + inner + h * size, sizeof(float) * size);
 }
 
-/* q k of a block's keys, times the scale, for a few queries. */
+/* q k of a block's keys, times the scale, for a few queries. Meanwhile the `next` ones are asked for: a block ends too soon for
+   the processor to see where it is going. */
 INLINE void compared(int queries, int size, float scale, const float *q, ptrdiff_t q_stride, const float *columns,
-                     float *scores, ptrdiff_t scores_stride) {
+                     const float *next, float *scores, ptrdiff_t scores_stride) {
     floats total[ABREAST][SUMS];
     for (int r = 0; r < queries; r++)
         for (int s = 0; s < SUMS; s++) total[r][s] = all(0);
     int i = 0;
     for (; i + SUMS <= size; i += SUMS)
         _Pragma("GCC unroll 4") for (int s = 0; s < SUMS; s++) {
+            __builtin_prefetch(next + (i + s) * WIDTH);
             floats column = load(columns + (i + s) * WIDTH);
             _Pragma("GCC unroll 4") for (int r = 0; r < queries; r++) total[r][s] += q[r * q_stride + i + s] * column;
         }
@@ -79,13 +81,14 @@ INLINE floats compared_singly(int size, float scale, const float *q, int count, 
 /* Add to what a few queries have found `vectors` vectors of each of `count` values, times their weights; the values stand
    `values_stride` apart, or at `at` if that is given. */
 INLINE void weighted(int queries, int vectors, int count, const float *weights, ptrdiff_t weights_stride, const float *values,
-                     ptrdiff_t values_stride, const float *const *at, float *found, ptrdiff_t found_stride) {
+                     const float *next, ptrdiff_t values_stride, const float *const *at, float *found, ptrdiff_t found_stride) {
     floats total[ABREAST][4];
     for (int r = 0; r < queries; r++)
         for (int v = 0; v < vectors; v++) total[r][v] = load(found + r * found_stride + v * WIDTH);
     for (int j = 0; j < count; j++) {
         const float *value = at ? at[j] + values_stride : values + j * values_stride;
         _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) {
+            if (next) __builtin_prefetch(next + j * values_stride + v * WIDTH);
             floats part = load(value + v * WIDTH);
             _Pragma("GCC unroll 4") for (int r = 0; r < queries; r++) total[r][v] += weights[r * weights_stride + j] * part;
         }
@@ -95,15 +98,15 @@ INLINE void weighted(int queries, int vectors, int count, const float *weights, 
 }
 
 /* The same of whole values of a head: of a block, */
-INLINE void take(int queries, int size, const float *weights, ptrdiff_t weights_stride, const float *values, float *found,
-                 ptrdiff_t found_stride) {
+INLINE void take(int queries, int size, const float *weights, ptrdiff_t weights_stride, const float *values, const float *next,
+                 float *found, ptrdiff_t found_stride) {
     int i = 0;
     for (; i + 4 * WIDTH <= size; i += 4 * WIDTH)
-        weighted(queries, 4, WIDTH, weights, weights_stride, values + i, size, NULL, found + i, found_stride);
+        weighted(queries, 4, WIDTH, weights, weights_stride, values + i, next + i, size, NULL, found + i, found_stride);
     for (; i + 2 * WIDTH <= size; i += 2 * WIDTH)
-        weighted(queries, 2, WIDTH, weights, weights_stride, values + i, size, NULL, found + i, found_stride);
+        weighted(queries, 2, WIDTH, weights, weights_stride, values + i, next + i, size, NULL, found + i, found_stride);
     for (; i + WIDTH <= size; i += WIDTH)
-        weighted(queries, 1, WIDTH, weights, weights_stride, values + i, size, NULL, found + i, found_stride);
+        weighted(queries, 1, WIDTH, weights, weights_stride, values + i, next + i, size, NULL, found + i, found_stride);
     for (; i < size; i++)
         for (int r = 0; r < queries; r++)
             for (int j = 0; j < WIDTH; j++)
@@ -113,9 +116,9 @@ INLINE void take(int queries, int size, const float *weights, ptrdiff_t weights_
 /* and of those that stand one by one, `from` floats behind `at`. */
 INLINE void take_singly(int size, const float *weights, int count, const float *const *at, int from, float *found) {
     int i = 0;
-    for (; i + 4 * WIDTH <= size; i += 4 * WIDTH) weighted(1, 4, count, weights, 0, NULL, from + i, at, found + i, 0);
-    for (; i + 2 * WIDTH <= size; i += 2 * WIDTH) weighted(1, 2, count, weights, 0, NULL, from + i, at, found + i, 0);
-    for (; i + WIDTH <= size; i += WIDTH) weighted(1, 1, count, weights, 0, NULL, from + i, at, found + i, 0);
+    for (; i + 4 * WIDTH <= size; i += 4 * WIDTH) weighted(1, 4, count, weights, 0, NULL, NULL, from + i, at, found + i, 0);
+    for (; i + 2 * WIDTH <= size; i += 2 * WIDTH) weighted(1, 2, count, weights, 0, NULL, NULL, from + i, at, found + i, 0);
+    for (; i + WIDTH <= size; i += WIDTH) weighted(1, 1, count, weights, 0, NULL, NULL, from + i, at, found + i, 0);
     for (; i < size; i++)
         for (int j = 0; j < count; j++) found[i] += weights[j] * at[j][from + i];
 }
@@ -136,9 +139,13 @@ INLINE void take_singly(int size, const float *weights, int count, const float *
         what(2, __VA_ARGS__);
 #endif
 
-/* A query's b-th block; and how many queries from r on look at the same one. */
+/* A query's b-th block. */
 INLINE const float *block_at(const keys *k, int r, int b) { return k->blocks[(k->own ? r * k->n_blocks : 0) + b]; }
 
+/* The one that it looks at next; the last one stays. */
+INLINE const float *block_after(const keys *k, int r, int b) { return block_at(k, r, b + 1 < k->n_blocks ? b + 1 : b); }
+
+/* How many queries from r on look at the same one. */
 static int abreast(const keys *k, int r, int queries, int b) {
     int count = 1;
     while (count < ABREAST && r + count < queries && block_at(k, r + count, b) == block_at(k, r, b)) count++;
@@ -151,11 +158,11 @@ static void attend(const keys *k, int queries, const float *q, ptrdiff_t q_strid
     ptrdiff_t stride = (ptrdiff_t)heads * k->stride; /* from one query's scores to the next's */
     for (int b = 0; b < k->n_blocks; b++)
         for (int r = 0, few; r < queries; r += few) {
-            const float *columns = block_at(k, r, b);
+            const float *columns = block_at(k, r, b), *after = block_after(k, r, b);
             few = abreast(k, r, queries, b);
-            for (int h = 0; h < heads; h++)
-                FOR_SO_MANY(few, compared, size, k->scale, q + r * q_stride + h * size, q_stride,
-                            columns + (ptrdiff_t)h * size * WIDTH,
+            for (int h = 0; h < heads; h++, columns += (ptrdiff_t)size * WIDTH)
+                FOR_SO_MANY(few, compared, size, k->scale, q + r * q_stride + h * size, q_stride, columns,
+                            h + 1 < heads ? columns + (ptrdiff_t)size * WIDTH : after,
                             k->scores + r * stride + (ptrdiff_t)h * k->stride + b * WIDTH, stride)
         }
     for (int r = 0; r < queries && k->n_single; r++) {
@@ -180,10 +187,12 @@ static void attend(const keys *k, int queries, const float *q, ptrdiff_t q_strid
     for (int b = 0; b < k->n_blocks; b++)
         for (int r = 0, few; r < queries; r += few) {
             const float *values = block_at(k, r, b) + (ptrdiff_t)inner * WIDTH;
+            const float *after = block_after(k, r, b) + (ptrdiff_t)inner * WIDTH;
             few = abreast(k, r, queries, b);
-            for (int h = 0; h < heads; h++)
-                FOR_SO_MANY(few, take, size, k->scores + r * stride + (ptrdiff_t)h * k->stride + b * WIDTH, stride,
-                            values + (ptrdiff_t)h * size * WIDTH, context + r * context_stride + h * size, context_stride)
+            for (int h = 0; h < heads; h++, values += (ptrdiff_t)size * WIDTH)
+                FOR_SO_MANY(few, take, size, k->scores + r * stride + (ptrdiff_t)h * k->stride + b * WIDTH, stride, values,
+                            h + 1 < heads ? values + (ptrdiff_t)size * WIDTH : after,
+                            context + r * context_stride + h * size, context_stride)
         }
     for (int r = 0; r < queries; r++)
         for (int h = 0; h < heads; h++)

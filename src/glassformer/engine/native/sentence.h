@@ -77,6 +77,19 @@ static float *single_of(const model *m, const sentence *s, int layer, int positi
 /* Slots that a hypothesis has. */
 static int n_slots(const sentence *s) { return WIDTH + s->limit / WIDTH; }
 
+#define LARGE_PAGE ((size_t)2 << 20)
+
+/* Memory in large pages where the system has them: what is read from front to back again and again needs fewer addresses
+   looked up. A large page is there as a whole once a byte of it is written. */
+static void *large_pages(size_t size) {
+    size = (size + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+    void *room = aligned_alloc(LARGE_PAGE, size);
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    if (room) madvise(room, size, MADV_HUGEPAGE);
+#endif
+    return room;
+}
+
 static void forget(sentence *s) {
     if (!s) return;
     search_free(&s->search);
@@ -95,7 +108,8 @@ static sentence *begin(const model *m, sentence *old, int source, int limit, int
     if (!old) {
         s->cross_room = cross, s->packed_room = packed, s->single_room = single, s->slots_room = slots;
         s->cross = malloc(cross), s->single = malloc(single), s->slots = malloc(slots), s->spare = malloc(slots);
-        s->packed = malloc(packed ? packed : 1); /* pages that are never written are never there */
+        /* Pages that are never written are never there; large ones only where what is too much of the last does not count. */
+        s->packed = packed < 4 * LARGE_PAGE ? malloc(packed ? packed : 1) : large_pages(packed);
     }
     s->source = source, s->limit = limit, s->width = width, s->rows = 1, s->length = 0;
     if (s->cross && s->packed && s->single && s->slots && s->spare) return s;

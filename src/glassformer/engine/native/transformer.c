@@ -177,17 +177,8 @@ static void encode(const model *m, int n, const int32_t *lengths, const int32_t 
 
 int panel_columns(void) { return PANEL; }
 
-/* Memory for weights, in large pages where the system has them: they are read from front to back again and again, and the
-   processor need not look up so many addresses. */
-void *room_new(size_t size) {
-    size_t page = (size_t)2 << 20;
-    size = (size + page - 1) / page * page;
-    void *room = aligned_alloc(page, size);
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    if (room) madvise(room, size, MADV_HUGEPAGE);
-#endif
-    return room;
-}
+/* Memory for weights. */
+void *room_new(size_t size) { return large_pages(size); }
 
 void room_free(void *room) { free(room); }
 
