@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from glassformer.data.batch import Batch
 from glassformer.model import Transformer
-from glassformer.training.precision import products_in
+from glassformer.training.precision import products_in, rounded_type
 
 ROWS = 128  # positions projected to the vocabulary at once: few enough that their logits stay in the cache
 
@@ -113,7 +113,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         by_hidden, by_weight = torch.empty_like(hidden), torch.zeros_like(weight)
         by_bias = None if bias is None else torch.zeros_like(bias)
         even = smoothing / len(weight)
-        full, short = hidden.dtype, products if products and hidden.dtype == torch.float32 else hidden.dtype
+        full, short = hidden.dtype, rounded_type(hidden, products)
         rounded, short_bias = weight.to(short), None if bias is None else bias.to(short)
         loss = hidden.new_zeros(())
         for start in range(0, len(hidden), ROWS):
@@ -133,7 +133,10 @@ class ProjectedCrossEntropy(torch.autograd.Function):
                     by_bias += by_logits.sum(0)
                 by_logits = by_logits.to(short)
                 by_hidden[rows] = torch.mm(by_logits, rounded)
-                by_weight += torch.mm(by_logits.t(), x)
+                if short == full:  # in one pass over the matrix; a sum of another type than its products takes two
+                    by_weight.addmm_(by_logits.t(), x)
+                else:
+                    by_weight += torch.mm(by_logits.t(), x)
         ctx.gradients = (by_hidden, by_weight, by_bias)
         return loss
 

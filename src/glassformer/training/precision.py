@@ -34,6 +34,11 @@ def products_in(dtype: torch.dtype | None, device: torch.device) -> contextlib.A
     return torch.autocast(device.type, dtype)
 
 
+def rounded_type(x: Tensor, products: torch.dtype | None) -> torch.dtype:
+    """What x is multiplied in: float32 may be rounded; who chose another type meant it."""
+    return products if products is not None and x.dtype == torch.float32 else x.dtype
+
+
 class LinearIn(TorchFunctionMode):
     """While it lasts, `F.linear` of float32 is `RoundedLinear`."""
 
@@ -44,7 +49,7 @@ class LinearIn(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if func is F.linear and args[0].dtype == torch.float32:
+        if func is F.linear and rounded_type(args[0], self.dtype) != args[0].dtype:
             x, weight, bias = [*args, None][:3]
             return RoundedLinear.apply(x, weight, bias, self.dtype)
         return func(*args, **(kwargs or {}))

@@ -6,6 +6,10 @@
 
 #pragma once
 
+#if defined(__linux__)
+#define _GNU_SOURCE /* for large pages; it must come before anything else of the system's */
+#include <sys/mman.h>
+#endif
 #include <stdlib.h>
 
 #include "attention.h"

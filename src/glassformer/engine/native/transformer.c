@@ -2,10 +2,6 @@
 
    Sentences keep their own lengths: nothing is padded, and one may leave or join while others go on. */
 
-#if defined(__linux__)
-#define _GNU_SOURCE
-#include <sys/mman.h>
-#endif
 #include "sentence.h"
 
 /* Memory that is kept for the next call, and grows when more is needed. */
