@@ -24,6 +24,7 @@ class Table:
     bos: int = BOS
     eos: int = EOS
     refills: bool = True
+    spare: int = 0
 
     def open(self, width: int) -> "TableRows":
         return TableRows(self, width)

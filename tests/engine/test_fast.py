@@ -18,6 +18,7 @@ from glassformer.engine.rounded import rounded
 from glassformer.errors import InputError
 from glassformer.model import ModelConfig
 from tests.decoding.test_models import lively, texts_of
+from tests.interop.memory import measured
 from tests.models import configs, seeds
 
 pytestmark = pytest.mark.skipif(library() is None, reason="there is no C compiler on this machine")
@@ -170,6 +171,21 @@ def test_a_target_may_be_longer_than_the_first_tables():
     ours, plain = search(fast(model), requests, how), search(Plain(model), requests, how)
     assert max(len(own[0].tokens) for own in ours) > 1100
     assert [own[0].tokens[:50] for own in ours] == [own[0].tokens[:50] for own in plain]
+
+
+@pytest.mark.parametrize(("beam", "tokens"), [(1, 15), (1, 40), (2, 65), (4, 16), (4, 40), (5, 31)])
+def test_memory_stays_within_the_positions_that_were_allowed(beam, tokens):
+    shape = {"d_model": 256, "n_heads": 4, "d_ff": 64, "encoder_layers": 1, "decoder_layers": 4}
+    model = lively(config := ModelConfig(vocab_size=40, output_bias=True, **shape), 0)
+    with torch.no_grad():
+        model.output_projection.bias[config.eos_id] = -100  # every target is as long as it may be
+    predictor, how = fast(model), Beam(size=beam, longest=0, extra=tokens)
+    load = Load(positions=6000)
+    search(predictor, [Request([5, 2])], how)
+    found, taken = measured(search, predictor, [Request([5, 6, 7, 2])] * (2 * load.positions // tokens), how, load)
+    assert all(len(own[0].tokens) >= tokens for own in found)
+    keys_and_values = 2 * 4 * config.d_model * config.decoder_layers
+    assert taken <= load.positions * keys_and_values + 4 * 2**20  # a little is for what was found
 
 
 def test_damaged_weights_are_found():

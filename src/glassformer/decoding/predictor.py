@@ -44,6 +44,8 @@ class Predictor(Protocol):
     """Tokens that a source or a target may have; None for any number."""
     refills: bool
     """Whether sentences may join while others are under way; else all begin together."""
+    spare: int
+    """Positions that a hypothesis takes memory for, at most, beside those of its target."""
 
     def open(self, width: int) -> Prediction:
         """Nothing under way yet; a sentence will have at most `width` rows."""
@@ -53,6 +55,7 @@ class Plain:
     """The model as it is written to be read."""
 
     refills = False
+    spare = 0
 
     def __init__(self, model: Transformer) -> None:
         self.model = model.eval()
@@ -126,6 +129,7 @@ class Ensemble:
         self.bos, self.eos, self.pad, self.vocab_size = first.bos, first.eos, first.pad, first.vocab_size
         self.longest = min((p.longest for p in predictors if p.longest is not None), default=None)
         self.refills = all(p.refills for p in predictors)
+        self.spare = max(p.spare for p in predictors)
 
     def open(self, width: int) -> "EnsemblePrediction":
         return EnsemblePrediction([predictor.open(width) for predictor in self.predictors])

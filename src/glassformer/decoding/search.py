@@ -126,7 +126,7 @@ def task_for(predictor: Predictor, number: int, request: Request, how: Search) -
     rules = _rules(predictor, request, how)
     # Hypotheses of a sentence can share its source only where rows are not all alike in shape.
     shared = 1 if predictor.refills else how.width
-    return Task(number, request, rules, cost=shared * len(request.source) + how.width * rules.limit)
+    return Task(number, request, rules, cost=shared * len(request.source) + how.width * (rules.limit + predictor.spare))
 
 
 def _rules(predictor: Predictor, request: Request, how: Search) -> Rules:

@@ -26,6 +26,7 @@ class OnnxModel:
     """A predictor whose arithmetic is onnxruntime's."""
 
     refills = False
+    spare = 0
 
     def __init__(self, directory: str | os.PathLike[str], threads: int = 0) -> None:
         """`threads`: that share one product; 0 for as many as there are cores."""
