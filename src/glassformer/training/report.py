@@ -97,7 +97,7 @@ def _curves(metrics: Sequence[dict[str, Any]]) -> str:
 
     return "".join(
         (
-            _chart("Loss, nats a token", {"training (smoothed labels)": series("loss"), "dev": series("dev_loss")}),
+            _chart("Loss (nats)", {"training (smoothed labels)": series("loss"), "dev": series("dev_loss")}),
             _chart("Dev scores", {"BLEU": series("dev_bleu"), "chrF": series("dev_chrf")}),
             _chart("Learning rate", {"": series("learning_rate")}),
         )
