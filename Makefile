@@ -5,7 +5,7 @@ KILLS ?= 200
 MUTATIONS ?= 100000
 SCHEMA_SECONDS ?= 120
 
-.PHONY: help setup test demo parity hostile schema faults check fix names figures frontend frontend-check browser pictures bench lock clean
+.PHONY: help setup test demo parity hostile schema faults check fix names figures frontend frontend-check frontend-fix browser pictures bench lock clean
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -62,8 +62,11 @@ figures: setup  ## draw docs/figures anew with the built-in model
 frontend:       ## build the renderer of figures and the page from frontend/ (needs Node 20.19 or newer)
 	cd frontend && npm ci --no-fund --no-audit && npm run build
 
-frontend-check: ## types and tests of frontend/, and that what is committed is what it builds to
+frontend-check: ## types, lint, format and tests of frontend/, and that what is committed is what it builds to
 	cd frontend && npm ci --no-fund --no-audit && npm run check
+
+frontend-fix:   ## let prettier and eslint repair what they can
+	cd frontend && npm ci --no-fund --no-audit && npm run fix
 
 browser: setup frontend/node_modules/playwright-core .venv-notebook/.ready  ## try the page in a real Chromium (needs one, and Node)
 	GLASSFORMER_BROWSER=1 $(BIN)/python -m pytest tests/browser

@@ -28,7 +28,9 @@ for (const { config, committed, files } of BUILDS) {
   try {
     await build({ configFile: config, logLevel: 'error', build: { outDir: aside } });
     const [own, built] = [files(committed), files(aside)];
-    const same = String(own) === String(built) && built.every((name) => readFileSync(join(aside, name)).equals(readFileSync(join(committed, name))));
+    const same =
+      String(own) === String(built) &&
+      built.every((name) => readFileSync(join(aside, name)).equals(readFileSync(join(committed, name))));
     if (same) console.log(`${committed}: ${built.join(', ')} are what the sources build to.`);
     else complain(`${committed} is not what frontend/src builds to: run \`make frontend\` and commit it.`);
   } finally {
@@ -44,5 +46,6 @@ for (const [name, files] of Object.entries(PAGES)) {
   const content = Buffer.concat(files.map((file) => readFileSync(file)));
   const packed = gzipSync(content).length;
   console.log(`${name} has ${content.length} bytes, ${packed} packed.`);
-  if (content.length > LARGEST || packed > LARGEST_PACKED) complain(`That is more than ${LARGEST} or ${LARGEST_PACKED} packed.`);
+  if (content.length > LARGEST || packed > LARGEST_PACKED)
+    complain(`That is more than ${LARGEST} or ${LARGEST_PACKED} packed.`);
 }

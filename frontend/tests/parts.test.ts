@@ -94,10 +94,8 @@ describe('scales', () => {
     for (const theme of [LIGHT, DARK]) {
       const scale = { kind: 'signed' as const, limit: 3 };
       const middle = theme.diverging[(theme.diverging.length - 1) / 2] as string;
-      const colour = palette(scale, theme)
-        [step(0, scale)]?.map((part) => part.toString(16).padStart(2, '0'))
-        .join('');
-      expect(`#${colour}`).toBe(middle);
+      const colour = palette(scale, theme)[step(0, scale)] ?? [];
+      expect(`#${colour.map((part) => part.toString(16).padStart(2, '0')).join('')}`).toBe(middle);
     }
   });
   it('rise with the value and end at the limit', () => {

@@ -1,7 +1,7 @@
 // The explorer outside its server, as one script: in a file that carries its trace, and in a notebook's cell.
 import { mount, unmount } from 'svelte';
 import App from './App.svelte';
-import { httpApi } from './data/api';
+import { httpApi, type Fetcher } from './data/api';
 import type { Host, Saved } from './data/host';
 import { messageFetch, type Messages } from './data/messages';
 import { fromBase64, savedTrace, type SavedAbout } from './data/saved';
@@ -24,9 +24,13 @@ function dress(root: Document | ShadowRoot): void {
 function openSaved(about: HTMLElement): void {
   const text = (id: string) => document.getElementById(id)?.textContent ?? '';
   const alone = location.protocol !== 'about:'; // else it stands in a frame, whose address is not its own
-  const saved = () => savedTrace(JSON.parse(about.textContent ?? '') as SavedAbout, fromBase64(text('glassformer-trace')));
+  const saved = () =>
+    savedTrace(JSON.parse(about.textContent ?? '') as SavedAbout, fromBase64(text('glassformer-trace')));
   dress(document);
-  mount(App, { target: document.getElementById('page') as HTMLElement, props: { host: { api: null, saved, start: {}, alone, keys: window } } });
+  mount(App, {
+    target: document.getElementById('page') as HTMLElement,
+    props: { host: { api: null, saved, start: {}, alone, keys: window } },
+  });
   if (!alone) growWithin(document);
 }
 
@@ -34,7 +38,7 @@ interface Widget extends Messages {
   get(name: 'start' | 'saved'): unknown;
 }
 
-async function overMessages(fetcher: typeof fetch): Promise<Saved> {
+async function overMessages(fetcher: Fetcher): Promise<Saved> {
   const about = (await (await fetcher('/saved.json')).json()) as SavedAbout;
   const packed = await (await fetcher('/saved.gz')).arrayBuffer();
   return savedTrace(about, new Uint8Array(packed));
@@ -65,7 +69,8 @@ function render({ model, el }: { model: Widget; el: HTMLElement }): () => void {
     keys: target,
   };
   const app = mount(App, { target, props: { host } });
-  for (const kind of ['keydown', 'keyup', 'keypress']) target.addEventListener(kind, (event) => keep(event as KeyboardEvent, place));
+  for (const kind of ['keydown', 'keyup', 'keypress'])
+    target.addEventListener(kind, (event) => keep(event as KeyboardEvent, place));
   return () => {
     close();
     void unmount(app);

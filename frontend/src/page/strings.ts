@@ -7,7 +7,8 @@ export const texts = {
   title: 'glassformer',
   skip: 'Skip to the screen',
   serverGone: 'The server does not answer: see whether it still runs, then reload this page.',
-  refused: (status: number) => `The server answered ${status}: reload this page, and look at its log if that does not help.`,
+  refused: (status: number) =>
+    `The server answered ${status}: reload this page, and look at its log if that does not help.`,
   kernelGone: 'The notebook’s kernel does not answer: it may be busy or gone; run this cell again.',
   loading: 'Reading the numbers …',
   tracing: 'The sentence goes through the model …',
@@ -31,15 +32,25 @@ export const texts = {
   badge: (difference: string) => `recomputed here, largest difference ${difference}`,
   badgeWrong: (difference: string) => `recomputed here, but it differs by ${difference}`,
   badgeWhat: 'This page has redone the step from the numbers that it shows, and compared with the model’s.',
-  badgeRounded: 'This page has redone the step from the numbers that it shows. They were saved with three digits, so the difference is larger than in the model.',
-  places: { 'encoder-self': 'encoder self-attention', 'decoder-self': 'decoder self-attention', cross: 'cross-attention' } as Record<Kind, string>,
+  badgeRounded:
+    'This page has redone the step from the numbers that it shows. They were saved with three digits, so the difference is larger than in the model.',
+  places: {
+    'encoder-self': 'encoder self-attention',
+    'decoder-self': 'decoder self-attention',
+    cross: 'cross-attention',
+  } as Record<Kind, string>,
   place: (kind: Kind, layer: number) =>
     ({
       'encoder-self': `Encoder layer ${layer} · self-attention`,
       'decoder-self': `Decoder layer ${layer} · self-attention`,
       cross: `Decoder layer ${layer} · cross-attention`,
     })[kind],
-  parts: { self_attention: 'self-attention', cross_attention: 'cross-attention', feed_forward: 'feed-forward', recurrence: 'recurrent unit' } as Record<string, string>,
+  parts: {
+    self_attention: 'self-attention',
+    cross_attention: 'cross-attention',
+    feed_forward: 'feed-forward',
+    recurrence: 'recurrent unit',
+  } as Record<string, string>,
   partOf: (stack: string, layer: number, part: string) =>
     `${stack === 'encoder' ? 'Encoder' : 'Decoder'} layer ${layer} · ${texts.parts[part] ?? part}`,
   layer: 'Layer',
@@ -52,14 +63,16 @@ export const texts = {
   madeWith: (name: string) => `Under this what-if the matrices of ${name} are used instead of those that are drawn.`,
   change: {
     title: (view: string) => `${view}: B − A`,
-    intro: 'What the changes did to the vectors of this view: how long the difference of each is, as a share of the vector before the changes. 0: nothing changed; 1 or 100 %: it changed by as much as it was.',
+    intro:
+      'What the changes did to the vectors of this view: how long the difference of each is, as a share of the vector before the changes. 0: nothing changed; 1 or 100 %: it changed by as much as it was.',
     all: 'Every step at every position',
     one: 'The steps of',
     step: 'step',
     share: '‖B − A‖ / ‖A‖',
     none: 'This trace has no vectors of this view.',
     says: (step: string, token: string, share: string) => `${step} of ${token}: changed by ${share}`,
-    sizes: (before: number, after: number) => `A has ${before} positions here and B ${after}, because the changes made a sentence longer or shorter: one cannot be taken from the other. Below is B.`,
+    sizes: (before: number, after: number) =>
+      `A has ${before} positions here and B ${after}, because the changes made a sentence longer or shorter: one cannot be taken from the other. Below is B.`,
     made: (letter: string, layer: string) => `${letter} of layer ${layer}`,
     steps: {
       'embedding.output': 'embedding',
@@ -110,7 +123,8 @@ export const texts = {
       memory: 'memory',
       memoryHint: 'the last encoder layer’s output goes to every decoder layer',
       shape: 'Shape of this model',
-      start: 'Write a sentence in the model’s source language: everything on this page is made from its way through the model.',
+      start:
+        'Write a sentence in the model’s source language: everything on this page is made from its way through the model.',
     },
     tokens: {
       title: 'Tokens and positions',
@@ -162,7 +176,8 @@ export const texts = {
         opens: 'Choose a row to see where its score comes from.',
         most: (many: number, of: number, share: string) => `(${many} of ${of} make ${share} of the whole)`,
         products: (token: string) => `q · k(${token}): every product, the largest first`,
-        some: (few: number, all: number, share: string) => `${few} of ${all} dimensions give ${share} of what is added up.`,
+        some: (few: number, all: number, share: string) =>
+          `${few} of ${all} dimensions give ${share} of what is added up.`,
         rest: (n: number) => `${n} others`,
         sum: 'sum',
         dimension: 'dim',
@@ -179,7 +194,8 @@ export const texts = {
         heatmap: 'Weights: each row asks, each column is looked at',
         scores: 'Scores',
         times: 'What is taken from the values',
-        turned: 'Q and K are shown after they were turned by their positions (rotary), so the product alone does not give them.',
+        turned:
+          'Q and K are shown after they were turned by their positions (rotary), so the product alone does not give them.',
         top: 'Where each row looks most',
         row: 'asks',
         looks: 'looks at',
@@ -220,7 +236,8 @@ export const texts = {
         movedShare: (share: string) => `${share} of its looks went elsewhere`,
         shapes: (before: string, after: string) =>
           `A has ${before} weights here and B ${after}, because the changes made a sentence longer or shorter: one cannot be taken from the other. Below is B.`,
-        says: (query: string, key: string, was: string, is: string, by: string) => `${query} → ${key}: ${was} in A, ${is} in B, ${by}`,
+        says: (query: string, key: string, was: string, is: string, by: string) =>
+          `${query} → ${key}: ${was} in A, ${is} in B, ${by}`,
       },
       says: (query: string, key: string, p: string, rank: number, of: number) =>
         `${query} looks at ${key}, ${p}, rank ${rank} of ${of}`,
@@ -229,7 +246,8 @@ export const texts = {
     },
     sublayers: {
       title: 'Add, normalise, feed forward',
-      at: (stack: string, layer: number) => `${stack === 'encoder' ? 'Encoder' : 'Decoder'} layer ${layer} · add, normalise, feed forward`,
+      at: (stack: string, layer: number) =>
+        `${stack === 'encoder' ? 'Encoder' : 'Decoder'} layer ${layer} · add, normalise, feed forward`,
       intro: (first: boolean, rms: boolean) =>
         `Around every sub-layer f there is a way past it. This model has ${first ? 'x + f(norm(x)): the norm comes first, and what passes by is never normalised' : 'norm(x + f(x)): first added, then normalised, as in the paper'}; its norm is ${rms ? 'RMSNorm, which divides by the root mean square' : 'LayerNorm, which takes off the mean and divides by σ'}.`,
       stack: 'Stack',
@@ -237,7 +255,8 @@ export const texts = {
       after: 'after',
       predicting: 'predicting',
       from: 'Numbers from column',
-      around: (part: string, first: boolean) => `Around the ${part}: ${first ? 'normalise, then add' : 'add, then normalise'}`,
+      around: (part: string, first: boolean) =>
+        `Around the ${part}: ${first ? 'normalise, then add' : 'add, then normalise'}`,
       rows: (id: string, part: string, first: boolean) =>
         ({
           x: 'what comes in',
@@ -282,7 +301,8 @@ export const texts = {
         neurons: (n: number, of: number) => `The first ${n} of ${of} neurons`,
         unknown: 'Without W₂ it is only known how large h is; neurons are sorted by that.',
         sorts: { n: 'neuron', h: 'h', length: '‖h · w‖', share: 'of the output' },
-        sortHint: '‖h · w‖: how long the vector is that a neuron adds. Of the output: how far it goes the output’s way; all neurons and the bias together make 100 %.',
+        sortHint:
+          '‖h · w‖: how long the vector is that a neuron adds. Of the output: how far it goes the output’s way; all neurons and the bias together make 100 %.',
         neuron: 'Neuron',
         fires: 'Which tokens fire it',
         factors: ['x', 'w'] as [string, string],
@@ -290,7 +310,8 @@ export const texts = {
         causeOf: (matrix: string, n: number) => `x · row ${n} of ${matrix}: every product, the largest first`,
         withBias: (bias: string, sum: string) => `With the bias ${bias}: ${sum}.`,
         becomes: (act: string, sum: string, h: string) => `${act}(${sum}) = ${h}`,
-        becomesGated: (act: string, gate: string, up: string, h: string) => `${act} of the gate, ${gate}, × ${up} = ${h}`,
+        becomesGated: (act: string, gate: string, up: string, h: string) =>
+          `${act} of the gate, ${gate}, × ${up} = ${h}`,
         firing: (n: number, of: number) => `fires at ${n} of ${plural(of, 'token')}`,
       },
       unit: {
@@ -331,7 +352,10 @@ export const texts = {
       next: 'what comes next?',
       hidden: 'The decoder’s last vector',
       scaled: (d: number) => `divided by √${d} before the product`,
-      projection: (tied: string | null) => (tied === null ? 'The output projection is a matrix of its own,' : `The output projection is the embedding table again, ${tied}:`),
+      projection: (tied: string | null) =>
+        tied === null
+          ? 'The output projection is a matrix of its own,'
+          : `The output projection is the embedding table again, ${tied}:`,
       rows: (v: number, d: number) => `${v} tokens × ${d}`,
       biased: 'and a bias for each token',
       recompute: (n: number) => `Recompute the logits: fetch ${n} rows`,
@@ -344,9 +368,11 @@ export const texts = {
       beyond: (n: number) => `not among the ${n} likeliest`,
       rest: (n: number) => `${n} others together`,
       temperature: 'Temperature τ',
-      temperatureHint: 'softmax(logits / τ): below 1 the likely become likelier, above 1 all become alike. The model was asked at τ = 1, where the marks on the bars stand.',
+      temperatureHint:
+        'softmax(logits / τ): below 1 the likely become likelier, above 1 all become alike. The model was asked at τ = 1, where the marks on the bars stand.',
       noLogits: 'For another temperature the logits of all tokens are needed, and this file has not kept them.',
-      entropy: (nats: string, as: string) => `Entropy ${nats} nats: as undecided as among ${as} tokens that are all alike.`,
+      entropy: (nats: string, as: string) =>
+        `Entropy ${nats} nats: as undecided as among ${as} tokens that are all alike.`,
       normaliser: (z: string) => `log Z = ${z}, so p = exp(logit − log Z).`,
       opens: 'Choose a token to see where its logit comes from.',
       product: (token: string) => `Last vector · row of ${token}`,
@@ -354,13 +380,15 @@ export const texts = {
       noWeights: 'This file has no weights, so the products of a logit cannot be shown.',
       plusBias: (bias: string, logit: string) => `With the bias ${bias}: ${logit}.`,
       loss: {
-        title: (given: boolean) => (given ? 'What the given translation costs' : 'What the model’s own translation costs'),
+        title: (given: boolean) =>
+          given ? 'What the given translation costs' : 'What the model’s own translation costs',
         intro: (given: boolean) =>
           given
             ? 'Cross-entropy: − log p of each token that was given, after those before it. This is what training makes smaller.'
             : 'Cross-entropy against what the model wrote itself: − log p of each token. Give a translation on the first screen to measure against that.',
         smoothing: 'Label smoothing ε',
-        asks: (right: string, other: string) => `Training with it asks for ${right} on the right token and ${other} on each other one.`,
+        asks: (right: string, other: string) =>
+          `Training with it asks for ${right} on the right token and ${other} on each other one.`,
         wanted: 'wanted',
         p: 'p',
         cost: '− log p',
@@ -456,11 +484,17 @@ export const texts = {
       chrfLater: 'Both translations are compared with it as soon as something is changed.',
       chrfHint: 'from 0 to 100. BLEU of a single sentence says little, so it is left out.',
       masks: 'Heads',
-      masksHint: 'Each cell is a head; pressing it takes the head away or puts it back. A row a layer, a column a head; arrows move within a mask.',
+      masksHint:
+        'Each cell is a head; pressing it takes the head away or puts it back. A row a layer, a column a head; arrows move within a mask.',
       rank: 'Rank all heads',
       ranking: 'Removing each in turn …',
       ranked: 'Numbers: what becomes of A’s translation without this head alone, Δ log p in nats.',
-      dearest: (name: string, value: string) => `Dearest: ${name.replace('.layers.', ' ').replace('.', ' ').replace('_', '-').replace(/ (\d+)$/, ', head $1')}, ${value}.`,
+      dearest: (name: string, value: string) =>
+        `Dearest: ${name
+          .replace('.layers.', ' ')
+          .replace('.', ' ')
+          .replace('_', '-')
+          .replace(/ (\d+)$/, ', head $1')}, ${value}.`,
       worth: (value: string) => `Δ log p without it ${value}`,
       there: 'there',
       isRemoved: 'removed',
@@ -469,7 +503,8 @@ export const texts = {
         parts: { self_attention: 'self', cross_attention: 'cross' } as Record<string, string>,
         removed: (place: string, head: number) => `${place}, head ${head}: removed`,
         averaged: (place: string, head: number) => `${place}, head ${head}: its mean`,
-        cut: (place: string, from: string, on: string, head: number | null) => `${place}${head === null ? '' : `, head ${head}`}: ${from} ↛ ${on}`,
+        cut: (place: string, from: string, on: string, head: number | null) =>
+          `${place}${head === null ? '' : `, head ${head}`}: ${from} ↛ ${on}`,
         uniform: (place: string, head: number | null) => `${place}${head === null ? '' : `, head ${head}`}: even`,
         skipped: (place: string) => `${place}: no feed-forward`,
         matrices: (place: string, by: string, which: string) => `${place}: ${which} by the matrices of ${by}`,
@@ -486,7 +521,11 @@ export const texts = {
         busy: 'B is being made …',
         show: 'What to show',
         shown: { a: 'A', b: 'B', 'b-a': 'B − A' } as Record<string, string>,
-        shownHint: { a: 'before the changes', b: 'after the changes', 'b-a': 'the difference, where a view has one' } as Record<string, string>,
+        shownHint: {
+          a: 'before the changes',
+          b: 'after the changes',
+          'b-a': 'the difference, where a view has one',
+        } as Record<string, string>,
       },
     },
     beam: {
@@ -497,11 +536,13 @@ export const texts = {
         size === 1
           ? 'Greedy search goes on with the likeliest token at every step, and looks at no other way.'
           : `Beam search goes on with the best ${size} beginnings at once. Time runs to the right: a frame is a run of tokens without a branch, and below each token stand its log p and the score of the hypothesis up to there.`,
-      given: 'The translation was given, so nothing was searched for and there is no tree: ask for the model’s own translation to see one.',
+      given:
+        'The translation was given, so nothing was searched for and there is no tree: ask for the model’s own translation to see one.',
       treeLabel: 'Hypotheses of the search',
       keys: 'Arrows: left to the token before, right to the next, up and down to others of the same step. Space: what was dropped there.',
       keysOfServer: ' Enter: the page follows that hypothesis.',
-      legend: 'Thick: the best hypothesis. Double frame: ended, with rank and score. Dashed: still growing when the search was over. Light: dropped. Underlined: what the other screens show.',
+      legend:
+        'Thick: the best hypothesis. Double frame: ended, with rank and score. Dashed: still growing when the search was over. Light: dropped. Underlined: what the other screens show.',
       shownHere: 'shown',
       says: (token: string, step: number, logP: string, score: string) =>
         step === 0 ? token : `${token}, step ${step}, log p ${logP}, score ${score}`,
@@ -511,7 +552,8 @@ export const texts = {
         outranked: 'others of its step were better: dropped',
         displaced: 'dropped for the hypothesis of the likeliest tokens, which keeps a place',
         abandoned: 'still growing when nothing could beat what had ended',
-        ended: (place: number, of: number, atLimit: boolean) => `ended${atLimit ? ' at the longest length allowed' : ''}, number ${place} of ${of}`,
+        ended: (place: number, of: number, atLimit: boolean) =>
+          `ended${atLimit ? ' at the longest length allowed' : ''}, number ${place} of ${of}`,
       },
       over: 'then every way on from here was dropped',
       nobody: 'No hypothesis that ended goes through here.',
@@ -546,7 +588,8 @@ export const texts = {
       file: 'This question needs the model itself: a saved page has none to ask.',
       word: 'The word',
       choose: 'choose …',
-      noPronoun: 'None of the words known here as pronouns stands in this sentence: choose the word to ask about, or another sentence.',
+      noPronoun:
+        'None of the words known here as pronouns stands in this sentence: choose the word to ask about, or another sentence.',
       candidates: 'Candidates',
       ownCandidates: 'None chosen: nouns behind the, a, this, my, … are found.',
       fewCandidates: 'It takes two at least.',
@@ -558,7 +601,8 @@ export const texts = {
       cost: 'This takes some hundred short translations.',
       asking: 'Some hundred sentences go through the model …',
       other: (old: string, other: string) => `Beside it, with “${other}” for “${old}”:`,
-      foundOther: (old: string, other: string) => `Beside it, found by trying: with “${other}” for “${old}” the pronoun is another.`,
+      foundOther: (old: string, other: string) =>
+        `Beside it, found by trying: with “${other}” for “${old}” the pronoun is another.`,
       noSecond: 'No second sentence was found in which the pronoun is another though all nouns are the same.',
       scores: 'log p of the translation with',
       table: 'The evidence',
@@ -571,15 +615,28 @@ export const texts = {
         does: () => 'What the model does: this decides',
       },
       points: ' points here',
-      marks: '◂ the larger number of a row that is counted; other rows are only shown. Weights and values of a word’s tokens are added up. Underlined: the verdict.',
+      marks:
+        '◂ the larger number of a row that is counted; other rows are only shown. Weights and values of a word’s tokens are added up. Underlined: the verdict.',
       meanings: 'What the rows measure',
       rows: [
-        ['look of the word', 'attention from the word to the candidate in the encoder: the best head of all, and the mean of each layer'],
-        ['‖α v W_O‖', 'the same look, weighted by what is looked at: the length of what these tokens bring, of all heads'],
+        [
+          'look of the word',
+          'attention from the word to the candidate in the encoder: the best head of all, and the mean of each layer',
+        ],
+        [
+          '‖α v W_O‖',
+          'the same look, weighted by what is looked at: the length of what these tokens bring, of all heads',
+        ],
         ['rollout', 'looks of all layers multiplied through, each half attention, half the way around'],
         ['look of its pronoun', 'the same in the decoder’s cross-attention, at the position that writes the pronoun'],
-        ['cut', 'no head may look from there to the candidate: how many nats of the pronoun’s log-probability are lost'],
-        ['the pronoun follows', 'other words are put in the candidate’s place: how often the pronoun changes too, of the times that anything agreed anew'],
+        [
+          'cut',
+          'no head may look from there to the candidate: how many nats of the pronoun’s log-probability are lost',
+        ],
+        [
+          'the pronoun follows',
+          'other words are put in the candidate’s place: how often the pronoun changes too, of the times that anything agreed anew',
+        ],
         ['log p with it', 'the translation with each candidate’s pronoun, scored and not searched for'],
       ] as [string, string][],
     },

@@ -3,22 +3,30 @@ import { describe, expect, it } from 'vitest';
 import { ApiError, httpApi } from '../../src/page/data/api';
 import { unfolded } from '../../src/page/data/manifest';
 
-const answering = (answer: Response | (() => Promise<Response>)) => httpApi('', (async () => (answer instanceof Response ? answer : answer())) as typeof fetch);
+const answering = (answer: Response | (() => Promise<Response>)) =>
+  httpApi('', async () => (answer instanceof Response ? answer : answer()));
 
 describe('the client', () => {
   it('hands on the sentence that the server says', async () => {
     const api = answering(new Response('{"error": "A blank text has no way through the model."}', { status: 422 }));
-    await expect(api.explore({ text: '' })).rejects.toEqual(new ApiError('A blank text has no way through the model.', 422));
+    await expect(api.explore({ text: '' })).rejects.toEqual(
+      new ApiError('A blank text has no way through the model.', 422),
+    );
   });
 
   it('says what to do where there is no sentence, or no server', async () => {
     await expect(answering(new Response('<html>', { status: 502 })).model()).rejects.toThrow('502');
-    await expect(answering(() => Promise.reject(new TypeError('fetch failed'))).model()).rejects.toThrow('see whether it still runs');
+    await expect(answering(() => Promise.reject(new TypeError('fetch failed'))).model()).rejects.toThrow(
+      'see whether it still runs',
+    );
   });
 
   it('gives up a trace when another is asked for', async () => {
     const given: AbortSignal[] = [];
-    const api = httpApi('', (async (_: string, init: RequestInit) => (given.push(init.signal as AbortSignal), new Response('{}'))) as typeof fetch);
+    const api = httpApi('', async (_, init) => {
+      given.push(init?.signal as AbortSignal);
+      return new Response('{}');
+    });
     await api.explore({ text: 'a' });
     await api.explore({ text: 'b' });
     expect(given.map((signal) => signal.aborted)).toEqual([true, false]);
@@ -33,7 +41,11 @@ describe('the client', () => {
 
 describe('a manifest', () => {
   it('is unfolded to the names of all layers', () => {
-    const entries = [{ name: 'memory', shape: [1] }, { name: 'a.*.b', layers: 2, shape: [1] }, { name: 'c.*', layers: [0, 3], shape: [1] }];
+    const entries = [
+      { name: 'memory', shape: [1] },
+      { name: 'a.*.b', layers: 2, shape: [1] },
+      { name: 'c.*', layers: [0, 3], shape: [1] },
+    ];
     expect([...unfolded(entries).keys()]).toEqual(['memory', 'a.0.b', 'a.1.b', 'c.0', 'c.3']);
   });
 });

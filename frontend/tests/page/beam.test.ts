@@ -12,13 +12,29 @@ const chance = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
 
 /** A beam search by chance: at every step each growing hypothesis has some ways on, and the best few are kept. */
 function searched(size: number, steps: number, penalty: number): Tree {
-  const tree: Tree = { parent: [-1], token: [0], piece: ['<s>'], log_probability: [0], score: [0], fate: ['start'], ended: [], length_penalty: penalty, limit: steps };
+  const tree: Tree = {
+    parent: [-1],
+    token: [0],
+    piece: ['<s>'],
+    log_probability: [0],
+    score: [0],
+    fate: ['start'],
+    ended: [],
+    length_penalty: penalty,
+    limit: steps,
+  };
   let growing = [{ node: 0, sum: 0, length: 0 }];
   for (let step = 1; step <= steps && growing.length > 0; step++) {
     const ways = growing.flatMap((from) =>
       Array.from({ length: 2 * size }, (_, i) => {
         const log = -4 * chance() * (i + 1);
-        return { from, token: Math.floor(50 * chance()), log, sum: from.sum + log, ends: step > 2 && (chance() < 0.15 || step === steps) };
+        return {
+          from,
+          token: Math.floor(50 * chance()),
+          log,
+          sum: from.sum + log,
+          ends: step > 2 && (chance() < 0.15 || step === steps),
+        };
       }),
     );
     ways.sort((a, b) => b.sum - a.sum);
@@ -26,7 +42,14 @@ function searched(size: number, steps: number, penalty: number): Tree {
     ways.forEach((way, rank) => {
       const node = tree.parent.length;
       const kept = !way.ends && next.length < size;
-      const fate: Fate = way.ends && rank < size ? 'ended' : kept ? (step === steps - 1 && chance() < 0.3 ? 'abandoned' : 'kept') : 'outranked';
+      const fate: Fate =
+        way.ends && rank < size
+          ? 'ended'
+          : kept
+            ? step === steps - 1 && chance() < 0.3
+              ? 'abandoned'
+              : 'kept'
+            : 'outranked';
       tree.parent.push(way.from.node);
       tree.token.push(way.token);
       tree.piece.push(way.ends ? '</s>' : `▁word${way.token}`);
@@ -66,7 +89,9 @@ describe.each(TREES.map((tree) => ({ tree, nodes: tree.parent.length })))('a tre
   const opened = new Set([tree.parent[1] as number, tree.parent[tree.parent.length - 1] as number]);
   it.each([new Set<number>(), opened])('is drawn without overlaps, children to the right of their parents', (open) => {
     const drawing = draw(tree, open);
-    const drawn = tree.fate.flatMap((_, node) => (!isDropped(tree, node) || open.has(tree.parent[node] as number) ? [node] : []));
+    const drawn = tree.fate.flatMap((_, node) =>
+      !isDropped(tree, node) || open.has(tree.parent[node] as number) ? [node] : [],
+    );
     expect([...drawing.cells.keys()].sort((a, b) => a - b)).toEqual(drawn);
     const wrong = [...drawing.cells.values()].filter((cell) => {
       const parent = drawing.cells.get(tree.parent[cell.node] as number);
@@ -74,7 +99,8 @@ describe.each(TREES.map((tree) => ({ tree, nodes: tree.parent.length })))('a tre
       return outside || (parent !== undefined && cell.x < parent.x + parent.width);
     });
     expect(wrong).toEqual([]);
-    const apart = (a: (typeof drawing.boxes)[0], b: (typeof drawing.boxes)[0]) => a.y !== b.y || a.x + a.width <= b.x || b.x + b.width <= a.x;
+    const apart = (a: (typeof drawing.boxes)[0], b: (typeof drawing.boxes)[0]) =>
+      a.y !== b.y || a.x + a.width <= b.x || b.x + b.width <= a.x;
     expect(drawing.boxes.filter((a, i) => drawing.boxes.slice(i + 1).some((b) => !apart(a, b)))).toEqual([]);
   });
 
@@ -83,7 +109,9 @@ describe.each(TREES.map((tree) => ({ tree, nodes: tree.parent.length })))('a tre
     for (const { edge } of drawing.boxes.slice(1)) {
       const [, from, x, to] = /^M\S+ (\S+)H(\S+)V(\S+)H/.exec(edge) as unknown as [string, string, string, string];
       const [top, bottom] = [Math.min(Number(from), Number(to)), Math.max(Number(from), Number(to))];
-      const over = drawing.boxes.filter((box) => box.x < Number(x) && Number(x) < box.x + box.width && box.y + CELL > top && box.y < bottom);
+      const over = drawing.boxes.filter(
+        (box) => box.x < Number(x) && Number(x) < box.x + box.width && box.y + CELL > top && box.y < bottom,
+      );
       expect(over).toEqual([]);
     }
   });
@@ -113,14 +141,19 @@ describe.each(TREES.map((tree) => ({ tree, nodes: tree.parent.length })))('a tre
 
   it('says of every node what became of it, and whose it is', () => {
     const dropped = droppedOf(tree);
-    expect(dropped.reduce((sum, one) => sum + one, 0)).toBe(tree.fate.filter((_, node) => isDropped(tree, node)).length);
+    expect(dropped.reduce((sum, one) => sum + one, 0)).toBe(
+      tree.fate.filter((_, node) => isDropped(tree, node)).length,
+    );
     tree.ended.forEach((end, place) => {
       expect(whyOf(tree, end)).toMatch(new RegExp(`^ended.*, number ${place + 1} of ${tree.ended.length}$`));
       expect(through(tree, end, 0)).toBe(place);
       expect(textOf(tree, pathOf(tree, end))).not.toContain('▁');
       expect(pathOf(tree, end).filter((node) => through(tree, node, place) !== place)).toEqual([]);
     });
-    const silent = tree.fate.filter((fate, node) => (isDropped(tree, node) && through(tree, node, 0) !== null) || (fate !== 'ended' && !whyOf(tree, node)));
+    const silent = tree.fate.filter(
+      (fate, node) =>
+        (isDropped(tree, node) && through(tree, node, 0) !== null) || (fate !== 'ended' && !whyOf(tree, node)),
+    );
     expect(silent).toEqual([]);
   });
 });
@@ -139,13 +172,17 @@ function saved(tree: Tree): ArrayBuffer {
   ];
   const list: Record<string, unknown> = { __metadata__: { 'glassformer.trace': JSON.stringify(about) } };
   let end = 0;
-  for (const [name, dtype, bytes] of parts) list[name] = { dtype, shape: [tree.parent.length], data_offsets: [end, (end += bytes.length)] };
+  for (const [name, dtype, bytes] of parts)
+    list[name] = { dtype, shape: [tree.parent.length], data_offsets: [end, (end += bytes.length)] };
   const header = new TextEncoder().encode(JSON.stringify(list));
   const whole = new Uint8Array(8 + header.length + end);
   new DataView(whole.buffer).setBigUint64(0, BigInt(header.length), true);
   whole.set(header, 8);
   let at = 8 + header.length;
-  for (const [, , bytes] of parts) (whole.set(bytes, at), (at += bytes.length));
+  for (const [, , bytes] of parts) {
+    whole.set(bytes, at);
+    at += bytes.length;
+  }
   return whole.buffer;
 }
 

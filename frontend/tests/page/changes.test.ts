@@ -4,7 +4,15 @@ import { madeWith, touched } from '../../src/page/data/touched';
 import { minus, movedShare, sameShape } from '../../src/page/screens/attention/difference';
 import { parting } from '../../src/page/screens/whatif/nextTokens';
 import { sourceWords } from '../../src/page/screens/whatif/sourceWords';
-import { added, changesFrom, removalOf, sameChange, unplaced, written, type Change } from '../../src/page/state/changes';
+import {
+  added,
+  changesFrom,
+  removalOf,
+  sameChange,
+  unplaced,
+  written,
+  type Change,
+} from '../../src/page/state/changes';
 import { fromHash, START, toHash } from '../../src/page/state/selection';
 import { inkOn } from '../../src/page/parts/ink';
 
@@ -33,17 +41,30 @@ describe('changes', () => {
   it('keep their order', () => expect(changesFrom(written(ALL))).toEqual(ALL));
 
   it.each([
-    'x', '{}', 'null', '[null, 1, "a", []]', '[{"kind":"constructor"}]', '[{"kind":"remove-head"}]', '[{"kind":"remove-head","at":"a b","head":0}]',
-    `[{"kind":"remove-head","at":"${AT}","head":-1}]`, `[{"kind":"remove-head","at":"${AT}","head":"0"}]`, `[{"kind":"cut-edge","at":"${AT}","query":0.5,"key":1}]`,
-    '[{"kind":"begin-with","text":" "}]', '[{"kind":"replace-token","position":0,"ids":[]}]', `[{"kind":"replace-matrices","at":"${AT}","by":"${AT}","which":["w"]}]`,
-    `[{"kind":"begin-with","text":"${'a'.repeat(501)}"}]`, '['.repeat(9000),
+    'x',
+    '{}',
+    'null',
+    '[null, 1, "a", []]',
+    '[{"kind":"constructor"}]',
+    '[{"kind":"remove-head"}]',
+    '[{"kind":"remove-head","at":"a b","head":0}]',
+    `[{"kind":"remove-head","at":"${AT}","head":-1}]`,
+    `[{"kind":"remove-head","at":"${AT}","head":"0"}]`,
+    `[{"kind":"cut-edge","at":"${AT}","query":0.5,"key":1}]`,
+    '[{"kind":"begin-with","text":" "}]',
+    '[{"kind":"replace-token","position":0,"ids":[]}]',
+    `[{"kind":"replace-matrices","at":"${AT}","by":"${AT}","which":["w"]}]`,
+    `[{"kind":"begin-with","text":"${'a'.repeat(501)}"}]`,
+    '['.repeat(9000),
   ])('that cannot be read are dropped: %s', (hash) => {
     expect(changesFrom(hash)).toEqual([]);
     expect(fromHash(`#w=${encodeURIComponent(hash)}&ab=c`)).toEqual(START);
   });
 
   it('lose what nobody knows, and what is too much', () => {
-    expect(changesFrom(`[{"kind":"uniform-attention","at":"${AT}","head":null,"__proto__":{"a":1},"b":2}]`)).toEqual([{ kind: 'uniform-attention', at: AT }]);
+    expect(changesFrom(`[{"kind":"uniform-attention","at":"${AT}","head":null,"__proto__":{"a":1},"b":2}]`)).toEqual([
+      { kind: 'uniform-attention', at: AT },
+    ]);
     const many = Array.from({ length: 100 }, (_, head): Change => ({ kind: 'remove-head', at: AT, head }));
     expect(changesFrom(written(many))).toHaveLength(64);
   });
@@ -58,7 +79,13 @@ describe('changes', () => {
   });
 
   it('of places in a sentence go with it', () => {
-    expect(unplaced(ALL).map(({ kind }) => kind)).toEqual(['remove-head', 'average-head', 'uniform-attention', 'skip-feed-forward', 'replace-matrices']);
+    expect(unplaced(ALL).map(({ kind }) => kind)).toEqual([
+      'remove-head',
+      'average-head',
+      'uniform-attention',
+      'skip-feed-forward',
+      'replace-matrices',
+    ]);
   });
 });
 
@@ -79,7 +106,15 @@ it('whose matrices are used is said by letter', () => {
 
 describe('words of a source', () => {
   const pieces = ['▁The', '▁dog', '▁did', 'n', "'", 't', '▁see', '▁the', '▁dog', '.', '</s>'];
-  const words: [number, number][] = [[0, 1], [1, 2], [2, 6], [6, 7], [7, 8], [8, 9], [9, 10]];
+  const words: [number, number][] = [
+    [0, 1],
+    [1, 2],
+    [2, 6],
+    [6, 7],
+    [7, 8],
+    [8, 9],
+    [9, 10],
+  ];
   it('are read from tokens, each with which of its like it is', () => {
     const found = sourceWords({ pieces, words });
     expect(found.map((one) => one.text)).toEqual(['The', 'dog', "didn't", 'see', 'the', 'dog', '.']);

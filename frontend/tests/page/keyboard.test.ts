@@ -5,7 +5,11 @@ import { gridAction, isWriting, moved, pageAction } from '../../src/page/state/k
 const ARROWS = ['ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight', 'Home', 'End'];
 
 describe('a grid', () => {
-  it.each([[1, 1], [3, 5], [4, 2]])('of %i × %i is walked through whole, and never left', (rows, cols) => {
+  it.each([
+    [1, 1],
+    [3, 5],
+    [4, 2],
+  ])('of %i × %i is walked through whole, and never left', (rows, cols) => {
     const seen = new Set(['0,0']);
     const waiting = [{ row: 0, col: 0 }];
     for (let cell = waiting.pop(); cell !== undefined; cell = waiting.pop()) {

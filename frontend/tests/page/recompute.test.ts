@@ -1,12 +1,27 @@
 // The arithmetic of badges against its definitions, on numbers by chance.
 import { describe, expect, it } from 'vitest';
 import { grid, joined, part, row, transposed, type Grid } from '../../src/page/data/tensor';
-import { cosine, dot, entropy, holding, largestDifference, norm, ranking, softmax, timesTransposed, weightedSum } from '../../src/page/maths/recompute';
+import {
+  cosine,
+  dot,
+  entropy,
+  holding,
+  largestDifference,
+  norm,
+  ranking,
+  softmax,
+  timesTransposed,
+  weightedSum,
+} from '../../src/page/maths/recompute';
 import { covering, merged, type Span } from '../../src/page/screens/attention/words';
 
 let seed = 1;
 const chance = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
-const some = (rows: number, cols: number): Grid => ({ rows, cols, values: Float32Array.from({ length: rows * cols }, () => 4 * chance() - 2) });
+const some = (rows: number, cols: number): Grid => ({
+  rows,
+  cols,
+  values: Float32Array.from({ length: rows * cols }, () => 4 * chance() - 2),
+});
 const total = (values: ArrayLike<number>) => Array.from(values).reduce((sum, one) => sum + one, 0);
 
 describe('softmax', () => {
@@ -36,14 +51,22 @@ describe('products', () => {
     const [a, b, bias] = [some(3, 7), some(5, 7), some(1, 5).values];
     const found = timesTransposed(a, b, bias);
     for (let r = 0; r < 3; r++) {
-      for (let c = 0; c < 5; c++) expect(row(found, r)[c]).toBeCloseTo(dot(row(a, r), row(b, c)) + (bias[c] as number), 5);
+      for (let c = 0; c < 5; c++)
+        expect(row(found, r)[c]).toBeCloseTo(dot(row(a, r), row(b, c)) + (bias[c] as number), 5);
     }
-    expect(largestDifference(transposed(timesTransposed(a, b)).values, timesTransposed(b, a).values)).toBeLessThan(1e-6);
+    expect(largestDifference(transposed(timesTransposed(a, b)).values, timesTransposed(b, a).values)).toBeLessThan(
+      1e-6,
+    );
   });
 
   it('of weights and values are their weighted sum', () => {
     const [values, weights] = [some(6, 4), softmax(some(1, 6).values)];
-    expect(largestDifference(weightedSum(weights, values), timesTransposed({ rows: 1, cols: 6, values: Float32Array.from(weights) }, transposed(values)).values)).toBeLessThan(1e-6);
+    expect(
+      largestDifference(
+        weightedSum(weights, values),
+        timesTransposed({ rows: 1, cols: 6, values: Float32Array.from(weights) }, transposed(values)).values,
+      ),
+    ).toBeLessThan(1e-6);
   });
 
   it('have norms and cosines', () => {
@@ -67,20 +90,42 @@ describe('heads', () => {
     const tensor = { values: Float32Array.from({ length: 24 }, (_, i) => i), shape: [2, 3, 4], axes: ['H', 'T', 'K'] };
     const found = joined(tensor);
     expect([found.rows, found.cols]).toEqual([3, 8]);
-    for (let t = 0; t < 3; t++) expect([...row(found, t)]).toEqual([...row(grid(part(tensor, 0)), t), ...row(grid(part(tensor, 1)), t)]);
+    for (let t = 0; t < 3; t++)
+      expect([...row(found, t)]).toEqual([...row(grid(part(tensor, 0)), t), ...row(grid(part(tensor, 1)), t)]);
   });
 });
 
 describe('words', () => {
   it('cover every position once', () => {
-    expect(covering([[1, 3], [3, 4]], 6)).toEqual([[0, 1], [1, 3], [3, 4], [4, 5], [5, 6]]);
-    expect(covering([], 2)).toEqual([[0, 1], [1, 2]]);
+    expect(
+      covering(
+        [
+          [1, 3],
+          [3, 4],
+        ],
+        6,
+      ),
+    ).toEqual([
+      [0, 1],
+      [1, 3],
+      [3, 4],
+      [4, 5],
+      [5, 6],
+    ]);
+    expect(covering([], 2)).toEqual([
+      [0, 1],
+      [1, 2],
+    ]);
   });
 
   it('keep every row a distribution', () => {
     const weights = { rows: 5, cols: 5, values: new Float32Array(25) };
     for (let r = 0; r < 5; r++) weights.values.set(softmax(some(1, 5).values), 5 * r);
-    const spans: Span[] = [[0, 2], [2, 3], [3, 5]];
+    const spans: Span[] = [
+      [0, 2],
+      [2, 3],
+      [3, 5],
+    ];
     const found = merged(weights, spans, spans);
     for (let r = 0; r < 3; r++) expect(total(row(found, r))).toBeCloseTo(1, 6);
   });

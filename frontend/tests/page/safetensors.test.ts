@@ -31,7 +31,13 @@ describe('a safetensors file', () => {
     expect(found.names).toEqual(['a.weights', 'parameters.b.weight']);
     expect(found.metadata).toEqual({ 'glassformer.trace': '{}' });
     expect(found.tensor('a.weights')).toEqual({ values: single, shape: [2, 3], axes: [] });
-    expect([...(found.tensor('parameters.b.weight')?.values ?? [])].slice(0, 5)).toEqual([1, -2, Math.fround(2 ** -24), Infinity, -Infinity]);
+    expect([...(found.tensor('parameters.b.weight')?.values ?? [])].slice(0, 5)).toEqual([
+      1,
+      -2,
+      Math.fround(2 ** -24),
+      Infinity,
+      -Infinity,
+    ]);
     expect(found.tensor('absent')).toBeNull();
     expect(found.tensor('toString')).toBeNull();
   });

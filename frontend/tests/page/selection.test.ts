@@ -20,12 +20,22 @@ describe('a selection', () => {
 
   it('is read from the address of the design', () => {
     const found = fromHash('#v=attention&at=encoder.layers.1.self_attention&h=1&q=10&tab=word');
-    expect(found).toEqual({ ...START, v: 'attention', at: 'encoder.layers.1.self_attention', h: 1, q: 10, tab: 'word' });
+    expect(found).toEqual({
+      ...START,
+      v: 'attention',
+      at: 'encoder.layers.1.self_attention',
+      h: 1,
+      q: 10,
+      tab: 'word',
+    });
   });
 
-  it.each(['', '#', '#v', '#h=-1&q=1e9&b=x', '#tab=constructor&k=0.5', '#%', '#q=99999999999'])('is the start where %s says nothing', (hash) => {
-    expect({ ...fromHash(hash), v: START.v }).toEqual(START);
-  });
+  it.each(['', '#', '#v', '#h=-1&q=1e9&b=x', '#tab=constructor&k=0.5', '#%', '#q=99999999999'])(
+    'is the start where %s says nothing',
+    (hash) => {
+      expect({ ...fromHash(hash), v: START.v }).toEqual(START);
+    },
+  );
 
   it('forces only what are ids', () => {
     expect(forcedIds({ f: '282.341' })).toEqual([282, 341]);

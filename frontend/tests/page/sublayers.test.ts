@@ -6,16 +6,30 @@ import { row, type Grid, type Tensor } from '../../src/page/data/tensor';
 import { Exploration } from '../../src/page/data/trace';
 import { logSumExp, mean, smoothedLoss, tempered } from '../../src/page/maths/output';
 import { dot, entropy, largestDifference, norm, softmax } from '../../src/page/maths/recompute';
-import { activated, cellAfter, contributions, erf, hiddenOf, projected, scaledAndShifted, standardised } from '../../src/page/maths/sublayers';
+import {
+  activated,
+  cellAfter,
+  contributions,
+  erf,
+  hiddenOf,
+  projected,
+  scaledAndShifted,
+  standardised,
+} from '../../src/page/maths/sublayers';
 import { candidatesAt, redoLogits, redoSoftmax, type Output } from '../../src/page/screens/softmax/output';
 import { neuronsOf, quietNeurons, redo, sorted, type Feed } from '../../src/page/screens/sublayers/feed';
 import { loadLayer, wayAround, type Around } from '../../src/page/screens/sublayers/layer';
 
 let seed = 7;
 const chance = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
-const some = (rows: number, cols: number): Grid => ({ rows, cols, values: Float32Array.from({ length: rows * cols }, () => 4 * chance() - 2) });
+const some = (rows: number, cols: number): Grid => ({
+  rows,
+  cols,
+  values: Float32Array.from({ length: rows * cols }, () => 4 * chance() - 2),
+});
 const one = (length: number) => some(1, length).values;
-const config = (options: Partial<Config>) => ({ norm: 'layer', norm_first: false, norm_eps: 1e-5, ...options }) as Config;
+const config = (options: Partial<Config>) =>
+  ({ norm: 'layer', norm_first: false, norm_eps: 1e-5, ...options }) as Config;
 
 describe('a norm', () => {
   it('has mean 0 and size 1, whatever is added or multiplied', () => {
@@ -24,7 +38,16 @@ describe('a norm', () => {
       const { standard } = standardised(x, 'layer', 0);
       expect(mean(standard)).toBeCloseTo(0, 10);
       expect(norm(standard) ** 2 / x.length).toBeCloseTo(1, 10);
-      expect(largestDifference(standardised(Array.from(x, (y) => 3 * y + 5), 'layer', 0).standard, standard)).toBeLessThan(1e-9);
+      expect(
+        largestDifference(
+          standardised(
+            Array.from(x, (y) => 3 * y + 5),
+            'layer',
+            0,
+          ).standard,
+          standard,
+        ),
+      ).toBeLessThan(1e-9);
     }
   });
 
@@ -33,7 +56,12 @@ describe('a norm', () => {
     const { mean: off, sigma, standard } = standardised(x, 'rms', 0.25);
     expect(off).toBe(0);
     expect(sigma ** 2).toBeCloseTo(dot(x, x) / 9 + 0.25, 12);
-    expect(largestDifference(standard.map((y) => y * sigma), x)).toBeLessThan(1e-12);
+    expect(
+      largestDifference(
+        standard.map((y) => y * sigma),
+        x,
+      ),
+    ).toBeLessThan(1e-12);
   });
 
   it('adds its ε below the root', () => {
@@ -71,7 +99,12 @@ describe('activations', () => {
 
 describe('a feed-forward', () => {
   const [D, F, T] = [5, 12, 3];
-  it.each([[false, 'relu'], [true, 'silu'], [true, 'relu'], [false, 'gelu']])('gated %s, %s, comes out again', (gated, activation) => {
+  it.each([
+    [false, 'relu'],
+    [true, 'silu'],
+    [true, 'relu'],
+    [false, 'gelu'],
+  ])('gated %s, %s, comes out again', (gated, activation) => {
     const linear = (rows: number, cols: number) => ({ weight: some(rows, cols), bias: one(rows) });
     const matrices = { up: linear(F, D), gate: gated ? linear(F, D) : null, down: linear(D, F), activation };
     const x = some(T, D);
@@ -99,7 +132,13 @@ describe('a feed-forward', () => {
   });
 
   it('without its matrices is sorted by the size of h', () => {
-    const feed: Feed = { name: 'f', x: some(1, 2), hidden: { rows: 1, cols: 3, values: new Float32Array([1, -5, 2]) }, out: some(1, 2), pictures: [] };
+    const feed: Feed = {
+      name: 'f',
+      x: some(1, 2),
+      hidden: { rows: 1, cols: 3, values: new Float32Array([1, -5, 2]) },
+      out: some(1, 2),
+      pictures: [],
+    };
     expect(sorted(neuronsOf(feed, null, 0), 'length').map((neuron) => neuron.n)).toEqual([1, 2, 0]);
   });
 
@@ -126,7 +165,8 @@ describe('the way around a sub-layer', () => {
   };
 
   it('goes in the order of the model', () => {
-    const ids = (first: boolean) => wayAround(made(first), 0, config({ norm_first: first })).rows.map((line) => line.id);
+    const ids = (first: boolean) =>
+      wayAround(made(first), 0, config({ norm_first: first })).rows.map((line) => line.id);
     expect(ids(false)).toEqual(['x', 'out', 'sum', 'standard', 'gamma', 'beta', 'norm']);
     expect(ids(true)).toEqual(['x', 'standard', 'gamma', 'beta', 'norm', 'out', 'sum']);
   });
@@ -138,21 +178,37 @@ describe('the way around a sub-layer', () => {
     }
   });
 
-  it.each([[true, 'residual'], [false, 'output']])('norm first %s: a sub-layer gets the %s of the one before', async (first, goesOn) => {
+  it.each([
+    [true, 'residual'],
+    [false, 'output'],
+  ])('norm first %s: a sub-layer gets the %s of the one before', async (first, goesOn) => {
     const asked: string[] = [];
-    const names = ['encoder.input', 'encoder.layers.*.hidden', ...['self_attention', 'feed_forward'].flatMap((part) => ['.output', '_norm.output', '_norm.residual'].map((end) => `encoder.layers.*.${part}${end}`))];
+    const names = [
+      'encoder.input',
+      'encoder.layers.*.hidden',
+      ...['self_attention', 'feed_forward'].flatMap((part) =>
+        ['.output', '_norm.output', '_norm.residual'].map((end) => `encoder.layers.*.${part}${end}`),
+      ),
+    ];
     const source: Source = {
       live: false,
       tree: async () => null,
-      tensor: async (name) => (asked.push(name), { values: one(4), shape: [2, 2], axes: [] }) as unknown as Tensor,
+      tensor: async (name) => (asked.push(name), { values: one(4), shape: [2, 2], axes: [] }),
       weight: async () => null,
     };
-    const manifest = { tensors: names.map((name) => ({ name, layers: name.includes('*') ? 2 : null, shape: [2, 2] })), parameters: [], shared: {}, config: config({ norm_first: first }) };
+    const manifest = {
+      tensors: names.map((name) => ({ name, layers: name.includes('*') ? 2 : null, shape: [2, 2] })),
+      parameters: [],
+      shared: {},
+      config: config({ norm_first: first }),
+    };
     const exploration = new Exploration(manifest as unknown as Manifest, source);
     const layer = await loadLayer(exploration, { stack: 'encoder', layer: 1 });
     expect(layer.parts.map((part) => part.part)).toEqual(['self_attention', 'feed_forward']);
     expect(layer.parts[0]?.x.values).toBe((await exploration.tensor('encoder.layers.0.hidden')).values);
-    expect(layer.parts[1]?.x.values).toBe((await exploration.tensor(`encoder.layers.1.self_attention_norm.${goesOn}`)).values);
+    expect(layer.parts[1]?.x.values).toBe(
+      (await exploration.tensor(`encoder.layers.1.self_attention_norm.${goesOn}`)).values,
+    );
     expect(layer.last).toBeNull();
     expect(new Set(asked).size).toBe(asked.length); // each is fetched once
   });
@@ -198,9 +254,13 @@ describe('the output', () => {
   it('costs the cross-entropy with a smoothed target', () => {
     const [right, smoothing, p] = [order[5] as number, 0.1, softmax(all)];
     let loss = 0;
-    for (let id = 0; id < V; id++) loss -= ((id === right ? 1 - smoothing : 0) + smoothing / V) * Math.log(p[id] as number);
+    for (let id = 0; id < V; id++)
+      loss -= ((id === right ? 1 - smoothing : 0) + smoothing / V) * Math.log(p[id] as number);
     expect(smoothedLoss(logSumExp(all), all[right] as number, mean(all), smoothing)).toBeCloseTo(loss, 6);
-    expect(smoothedLoss(logSumExp(all), all[right] as number, mean(all), 0)).toBeCloseTo(-Math.log(p[right] as number), 6);
+    expect(smoothedLoss(logSumExp(all), all[right] as number, mean(all), 0)).toBeCloseTo(
+      -Math.log(p[right] as number),
+      6,
+    );
     expect(logSumExp([-Infinity, -Infinity])).toBe(-Infinity);
   });
 });
@@ -208,10 +268,20 @@ describe('the output', () => {
 describe('a row of a tensor', () => {
   const whole: Tensor = { values: Float32Array.from({ length: 6 }, (_, i) => i), shape: [3, 2], axes: [] };
   const manifest = { tensors: [{ name: 'logits', shape: [3, 2] }], parameters: [], shared: {}, pieces: { 7: '▁it' } };
-  const from = (tensor: Source['tensor']) => new Exploration(manifest as unknown as Manifest, { live: false, tree: async () => null, tensor, weight: async () => null });
+  const from = (tensor: Source['tensor']) =>
+    new Exploration(manifest as unknown as Manifest, {
+      live: false,
+      tree: async () => null,
+      tensor,
+      weight: async () => null,
+    });
 
   it('is the same from a server, which sends it alone, and from a file, which gives all', async () => {
-    const server = from(async (_, cut) => ({ ...whole, values: whole.values.slice(2 * Number(cut?.rows), 2 * Number(cut?.rows) + 2), shape: [1, 2] }));
+    const server = from(async (_, cut) => ({
+      ...whole,
+      values: whole.values.slice(2 * Number(cut?.rows), 2 * Number(cut?.rows) + 2),
+      shape: [1, 2],
+    }));
     const file = from(async () => whole);
     for (let i = 0; i < 3; i++) expect(await server.row('logits', i)).toEqual(await file.row('logits', i));
     expect(await file.row('hidden', 0)).toBeNull();

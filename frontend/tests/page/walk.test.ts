@@ -7,21 +7,52 @@ import { stepAt, STEPS, stepsOf, to } from '../../src/page/screens/walk';
 import { fitted } from '../../src/page/state/fitting';
 import { START } from '../../src/page/state/selection';
 
-const side = { text: 'a b', ids: [1, 2], pieces: ['▁a', '▁b'], words: [[0, 1], [1, 2]] as [number, number][] };
-const WHOLE = ['encoder.layers.*.feed_forward_norm.residual', 'decoder.layers.*.feed_forward_norm.residual', 'output.likeliest'];
+const side = {
+  text: 'a b',
+  ids: [1, 2],
+  pieces: ['▁a', '▁b'],
+  words: [
+    [0, 1],
+    [1, 2],
+  ] as [number, number][],
+};
+const WHOLE = [
+  'encoder.layers.*.feed_forward_norm.residual',
+  'decoder.layers.*.feed_forward_norm.residual',
+  'output.likeliest',
+];
 function made(encoder: number, decoder: number, recurrent = false, whole = true, live = true): Exploration {
   const tensors = [
     { name: 'memory', shape: [2, 4] },
     { name: 'encoder.layers.*.self_attention.weights', layers: encoder, shape: [1, 2, 2] },
     ...(recurrent ? [] : [{ name: 'decoder.layers.*.self_attention.weights', layers: decoder, shape: [1, 2, 2] }]),
     { name: 'decoder.layers.*.cross_attention.weights', layers: decoder, shape: [1, 2, 2] },
-    ...(whole ? WHOLE.map((name) => ({ name, layers: name.startsWith('e') ? encoder : name.startsWith('d') ? decoder : null, shape: [2, 4] })) : []),
+    ...(whole
+      ? WHOLE.map((name) => ({
+          name,
+          layers: name.startsWith('e') ? encoder : name.startsWith('d') ? decoder : null,
+          shape: [2, 4],
+        }))
+      : []),
   ];
-  const manifest = { source: side, target: side, first: '<s>', tensors, parameters: [], shared: {}, changes: [], config: { n_heads: 1 } };
+  const manifest = {
+    source: side,
+    target: side,
+    first: '<s>',
+    tensors,
+    parameters: [],
+    shared: {},
+    changes: [],
+    config: { n_heads: 1 },
+  };
   return new Exploration(manifest as unknown as Manifest, { live } as Source);
 }
 
-describe.each([[2, 2, false], [1, 6, false], [3, 1, true]])('the walk through %i + %i layers', (encoder, decoder, recurrent) => {
+describe.each([
+  [2, 2, false],
+  [1, 6, false],
+  [3, 1, true],
+])('the walk through %i + %i layers', (encoder, decoder, recurrent) => {
   const exploration = made(encoder, decoder, recurrent);
   const steps = stepsOf(exploration);
 
@@ -42,12 +73,23 @@ describe.each([[2, 2, false], [1, 6, false], [3, 1, true]])('the walk through %i
 
   it('leaves out what a file has not kept', () => {
     const few = stepsOf(made(encoder, decoder, recurrent, false));
-    expect(steps.filter((step) => !few.includes(step)).map((step) => step.screen)).toEqual(['sublayers', 'sublayers', 'softmax']);
+    expect(steps.filter((step) => !few.includes(step)).map((step) => step.screen)).toEqual([
+      'sublayers',
+      'sublayers',
+      'softmax',
+    ]);
   });
 
   it('stays in the layer that is looked at', () => {
     const last = decoder - 1;
-    const selection = { ...START, v: 'film', at: `decoder.layers.${last}.cross_attention`, q: 1, n: 7, part: 'feed_forward' };
+    const selection = {
+      ...START,
+      v: 'film',
+      at: `decoder.layers.${last}.cross_attention`,
+      q: 1,
+      n: 7,
+      part: 'feed_forward',
+    };
     const step = steps.find((one) => one.screen === 'sublayers' && one.side === 'target');
     const patch = to(step!, selection, exploration);
     expect({ ...selection, ...patch }).toMatchObject({ v: 'sublayers', at: selection.at, q: 1, n: null, part: '' });

@@ -63,7 +63,10 @@ export interface Api {
   who(wanted: AskWho, signal: AbortSignal): Promise<WhoFound>;
 }
 
-export function httpApi(base = '', fetcher: typeof fetch = (...given) => fetch(...given)): Api {
+/** `fetch`, as far as it is needed here. */
+export type Fetcher = (address: string, init?: RequestInit) => Promise<Response>;
+
+export function httpApi(base = '', fetcher: Fetcher = (...given) => fetch(...given)): Api {
   let tracing: AbortController | null = null;
 
   async function asked(path: string, init: RequestInit = {}): Promise<Response> {
@@ -79,7 +82,12 @@ export function httpApi(base = '', fetcher: typeof fetch = (...given) => fetch(.
   }
 
   const posted = (path: string, body: unknown, signal: AbortSignal | null = null) =>
-    asked(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body), signal });
+    asked(path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      signal,
+    });
 
   return {
     model: async () => (await asked('/api/model')).json() as Promise<ModelInfo>,

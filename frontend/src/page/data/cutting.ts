@@ -18,7 +18,11 @@ export function cutOut(tensor: Tensor, { rows, cols, to }: Cut = {}): Tensor {
       at += right - left;
     }
   }
-  return { values, shape: [...tensor.shape.slice(0, -2), ...(tensor.shape.length > 1 ? [bottom - top] : []), right - left], axes: tensor.axes };
+  return {
+    values,
+    shape: [...tensor.shape.slice(0, -2), ...(tensor.shape.length > 1 ? [bottom - top] : []), right - left],
+    axes: tensor.axes,
+  };
 }
 
 /** "3", "0:8", "8:" */
@@ -32,10 +36,14 @@ function range(text: string | undefined, size: number): [number, number] {
 /** A matrix made small: each cell is the number of its block that is farthest from 0. */
 function summary(tensor: Tensor, to: string): Tensor {
   const own = grid(tensor);
-  const [rows, cols] = to.split('x').map((size, axis) => Math.min(Number(size), axis === 0 ? own.rows : own.cols)) as [number, number];
+  const [rows, cols] = to.split('x').map((size, axis) => Math.min(Number(size), axis === 0 ? own.rows : own.cols)) as [
+    number,
+    number,
+  ];
   const values = new Float32Array(rows * cols);
   for (let r = 0; r < rows; r++) {
-    for (let c = 0; c < cols; c++) values[r * cols + c] = farthest(own, block(r, rows, own.rows), block(c, cols, own.cols));
+    for (let c = 0; c < cols; c++)
+      values[r * cols + c] = farthest(own, block(r, rows, own.rows), block(c, cols, own.cols));
   }
   return { values, shape: [rows, cols], axes: [] };
 }

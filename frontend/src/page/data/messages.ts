@@ -1,6 +1,6 @@
 // A notebook's messages in place of HTTP: the same requests and answers, in pieces that a notebook can carry.
 import { texts } from '../strings';
-import { ApiError } from './api';
+import { ApiError, type Fetcher } from './api';
 
 /** What of a widget's model is needed here. */
 export interface Messages {
@@ -28,7 +28,7 @@ interface Waiting {
 const PATIENCE = 60_000; // milliseconds without a word before a kernel is taken for gone
 
 /** `fetch` by messages; several pages may share one line, so each counts its requests under a name of its own. */
-export function messageFetch(line: Messages): { fetch: typeof fetch; close: () => void } {
+export function messageFetch(line: Messages): { fetch: Fetcher; close: () => void } {
   const own = Math.random().toString(36).slice(2);
   const waiting = new Map<string, Waiting>();
   let count = 0;
@@ -58,7 +58,7 @@ export function messageFetch(line: Messages): { fetch: typeof fetch; close: () =
         const timer = setTimeout(() => giveUp(new ApiError(texts.kernelGone, 0)), PATIENCE);
         waiting.set(id, { parts: [], answer, fail, timer });
         init?.signal?.addEventListener('abort', () => giveUp(new DOMException('', 'AbortError')));
-        line.send({ id, method: init?.method ?? 'GET', path: String(address), body: init?.body ?? null });
+        line.send({ id, method: init?.method ?? 'GET', path: address, body: init?.body ?? null });
       }),
     close: () => line.off('msg:custom', heard),
   };

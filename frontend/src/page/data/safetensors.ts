@@ -2,7 +2,14 @@
 import { exactly, numbers } from './bytes';
 import type { Tensor } from './tensor';
 
-const KINDS: Record<string, string> = { F32: 'float32', F16: 'float16', F64: 'float64', I32: 'int32', I64: 'int64', U8: 'uint8' };
+const KINDS: Record<string, string> = {
+  F32: 'float32',
+  F16: 'float16',
+  F64: 'float64',
+  I32: 'int32',
+  I64: 'int64',
+  U8: 'uint8',
+};
 
 interface Entry {
   dtype: string;
@@ -31,7 +38,11 @@ export function readSafetensors(content: ArrayBuffer): File {
     if (entry === undefined) return null;
     const [first, last] = entry.data_offsets;
     if (first > last || begin + last > content.byteLength) throw new Error(`${name} lies beyond the file's end.`);
-    return { bytes: new Uint8Array(content, begin + first, last - first), kind: KINDS[entry.dtype] ?? entry.dtype, shape: entry.shape };
+    return {
+      bytes: new Uint8Array(content, begin + first, last - first),
+      kind: KINDS[entry.dtype] ?? entry.dtype,
+      shape: entry.shape,
+    };
   }
   return {
     names: Object.keys(entries),

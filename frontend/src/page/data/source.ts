@@ -42,4 +42,5 @@ export function fileSource(file: File, shared: Record<string, string> = {}): Sou
   };
 }
 
-const own = (names: Record<string, string>, name: string) => (Object.hasOwn(names, name) ? (names[name] as string) : name);
+const own = (names: Record<string, string>, name: string) =>
+  Object.hasOwn(names, name) ? (names[name] as string) : name;

@@ -21,6 +21,8 @@ export function touched(changes: unknown[], at: string, head: number): Touched {
 /** The attention whose matrices a what-if makes keys or values (or queries) with, instead of its own. */
 export function madeWith(changes: unknown[], at: string, letter: 'q' | 'k' | 'v'): string | null {
   const all = changes as { kind?: string; at?: string; by?: string; which?: string[] }[];
-  const found = all.findLast((one) => one.kind === 'replace-matrices' && one.at === at && (one.which ?? ['k', 'v']).includes(letter));
+  const found = all.findLast(
+    (one) => one.kind === 'replace-matrices' && one.at === at && (one.which ?? ['k', 'v']).includes(letter),
+  );
   return found?.by ?? null;
 }

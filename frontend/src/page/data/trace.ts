@@ -15,7 +15,8 @@ export interface Sublayer {
   name: string;
 }
 
-const SUBLAYER = /^(encoder|decoder)\.layers\.(\d+)\.(self_attention|cross_attention|feed_forward|recurrence)\.(output|weights)$/;
+const SUBLAYER =
+  /^(encoder|decoder)\.layers\.(\d+)\.(self_attention|cross_attention|feed_forward|recurrence)\.(output|weights)$/;
 
 export class Exploration {
   readonly tensors: Map<string, Folded>;
@@ -42,7 +43,7 @@ export class Exploration {
   }
 
   async tensor(name: string): Promise<Tensor> {
-    return (await this.once(name, () => this.source.tensor(name))) as Tensor;
+    return this.once(name, () => this.source.tensor(name));
   }
 
   /** In float16, for what only has to be drawn; not kept. */
@@ -54,7 +55,7 @@ export class Exploration {
   async row(name: string, index: number): Promise<Float32Array | null> {
     if (!this.has(name)) return null;
     const found = await this.once(`${name} ${index}`, () => this.source.tensor(name, { rows: String(index) }));
-    const rows = grid(found as Tensor);
+    const rows = grid(found);
     return row(rows, rows.rows === 1 ? 0 : index); // a file gives all that it has
   }
 
@@ -111,7 +112,12 @@ export class Exploration {
       const match = SUBLAYER.exec(name);
       if (match) {
         const place = name.replace(/\.\w+$/, '');
-        found.set(place, { stack: match[1] as 'encoder' | 'decoder', layer: Number(match[2]), part: match[3] as string, name: place });
+        found.set(place, {
+          stack: match[1] as 'encoder' | 'decoder',
+          layer: Number(match[2]),
+          part: match[3] as string,
+          name: place,
+        });
       }
     }
     return [...found.values()];

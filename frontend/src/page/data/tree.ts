@@ -42,7 +42,9 @@ interface About {
 
 /** The tree of a file that `Trace.save` wrote; null where the target was given. */
 export function treeOfFile(file: File): Tree | null {
-  const [parent, token, log_probability, score, fate] = ['parent', 'token', 'log_probability', 'score', 'fate'].map((name) => file.list(`search.${name}`));
+  const [parent, token, log_probability, score, fate] = ['parent', 'token', 'log_probability', 'score', 'fate'].map(
+    (name) => file.list(`search.${name}`),
+  );
   if (!parent || !token || !log_probability || !score || !fate) return null;
   const about = JSON.parse(file.metadata['glassformer.trace'] ?? '{}') as About;
   const rooted = parent.every((own, node) => (node === 0 ? own === -1 : own >= 0 && own < node));
@@ -53,7 +55,17 @@ export function treeOfFile(file: File): Tree | null {
   const ended = fates.flatMap((one, node) => (one === 'ended' ? [node] : []));
   ended.sort((a, b) => (score[b] as number) - (score[a] as number) || a - b);
   const piece = token.map((id, node) => about.pieces[String(id)] ?? (node === 0 ? about.first : String(id)));
-  return { parent, token, piece, log_probability, score, fate: fates, ended, length_penalty: about.search.length_penalty, limit: about.limit };
+  return {
+    parent,
+    token,
+    piece,
+    log_probability,
+    score,
+    fate: fates,
+    ended,
+    length_penalty: about.search.length_penalty,
+    limit: about.limit,
+  };
 }
 
 /** The nodes from behind the start to this one. */

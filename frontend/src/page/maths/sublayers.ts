@@ -21,8 +21,15 @@ export function standardised(x: ArrayLike<number>, kind: string, eps: number): N
 }
 
 /** standard · weight + bias */
-export function scaledAndShifted(standard: ArrayLike<number>, weight: ArrayLike<number>, bias: ArrayLike<number> | null): Float64Array {
-  return Float64Array.from({ length: standard.length }, (_, i) => (standard[i] as number) * (weight[i] as number) + (bias === null ? 0 : (bias[i] as number)));
+export function scaledAndShifted(
+  standard: ArrayLike<number>,
+  weight: ArrayLike<number>,
+  bias: ArrayLike<number> | null,
+): Float64Array {
+  return Float64Array.from(
+    { length: standard.length },
+    (_, i) => (standard[i] as number) * (weight[i] as number) + (bias === null ? 0 : (bias[i] as number)),
+  );
 }
 
 /** a + b, rounded as the model rounds: residuals may be large. */
@@ -54,7 +61,10 @@ export function activated(x: ArrayLike<number>, kind: string): Float64Array {
 
 /** x Wᵀ + b of one vector; matrices as torch keeps them, outputs by rows. */
 export function projected(x: ArrayLike<number>, weight: Grid, bias: ArrayLike<number> | null): Float64Array {
-  return Float64Array.from({ length: weight.rows }, (_, r) => dot(x, row(weight, r)) + (bias === null ? 0 : (bias[r] as number)));
+  return Float64Array.from(
+    { length: weight.rows },
+    (_, r) => dot(x, row(weight, r)) + (bias === null ? 0 : (bias[r] as number)),
+  );
 }
 
 /** A matrix and its bias, where it has one. */
@@ -78,7 +88,11 @@ export function hiddenOf(x: ArrayLike<number>, of: FeedForward): Float64Array {
 }
 
 /** What each neuron brings into the output, h_n times its column of W₂: how long that is, and how much of the output's own direction. */
-export function contributions(hidden: ArrayLike<number>, down: Grid, output: ArrayLike<number>): { lengths: Float64Array; shares: Float64Array } {
+export function contributions(
+  hidden: ArrayLike<number>,
+  down: Grid,
+  output: ArrayLike<number>,
+): { lengths: Float64Array; shares: Float64Array } {
   const [squares, along] = [new Float64Array(down.cols), new Float64Array(down.cols)];
   for (let r = 0; r < down.rows; r++) {
     const [values, out] = [row(down, r), output[r] as number];
@@ -96,7 +110,11 @@ export function contributions(hidden: ArrayLike<number>, down: Grid, output: Arr
 }
 
 /** f · c_before + (1 - f) · candidate: what a recurrent unit keeps. */
-export function cellAfter(before: ArrayLike<number> | null, forget: ArrayLike<number>, candidate: ArrayLike<number>): Float64Array {
+export function cellAfter(
+  before: ArrayLike<number> | null,
+  forget: ArrayLike<number>,
+  candidate: ArrayLike<number>,
+): Float64Array {
   return Float64Array.from({ length: forget.length }, (_, i) => {
     const f = forget[i] as number;
     return f * (before === null ? 0 : (before[i] as number)) + (1 - f) * (candidate[i] as number);

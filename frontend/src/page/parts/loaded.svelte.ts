@@ -15,7 +15,8 @@ export class Loaded<T> {
         if (turn === this.turn) [this.value, this.error, this.busy] = [value, null, false];
       },
       (error: unknown) => {
-        if (turn === this.turn) [this.error, this.busy] = [error instanceof Error ? error.message : String(error), false];
+        if (turn === this.turn)
+          [this.error, this.busy] = [error instanceof Error ? error.message : String(error), false];
       },
     );
   }

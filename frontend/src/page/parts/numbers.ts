@@ -21,7 +21,20 @@ export function tiny(x: number): string {
   return x === 0 ? '0' : x.toExponential(0).replace('-', '−').replace('e', ' × 10^');
 }
 
-const POWERS: Record<string, string> = { '−': '⁻', '+': '', '0': '⁰', '1': '¹', '2': '²', '3': '³', '4': '⁴', '5': '⁵', '6': '⁶', '7': '⁷', '8': '⁸', '9': '⁹' };
+const POWERS: Record<string, string> = {
+  '−': '⁻',
+  '+': '',
+  '0': '⁰',
+  '1': '¹',
+  '2': '²',
+  '3': '³',
+  '4': '⁴',
+  '5': '⁵',
+  '6': '⁶',
+  '7': '⁷',
+  '8': '⁸',
+  '9': '⁹',
+};
 
 /** 3 × 10⁻⁷ */
 export function power(x: number): string {

@@ -1,8 +1,7 @@
 // Cells on a canvas: one pixel each, made large by the browser without blurring, so they are crisp on every screen.
-import { roundedUp, STEPS, type Scale } from '../../figures/scales';
+import { palette, roundedUp, STEPS, type Rgb, type Scale } from '../../figures/scales';
 import type { Theme } from '../../figures/theme';
 import type { Grid } from '../data/tensor';
-import { coloursOf } from '../theme/theme.svelte';
 
 /** |x| below which 99.5 % of the numbers lie: a few large ones must not whiten the rest. */
 export function signedScale(...parts: ArrayLike<number>[]): Scale {
@@ -20,6 +19,16 @@ export function signedScale(...parts: ArrayLike<number>[]): Scale {
 }
 
 export const PROBABILITY: Scale = { kind: 'probability', limit: 1 };
+
+const tables = new Map<string, Rgb[]>();
+
+/** The 255 colours of a scale, made once. */
+function coloursOf(kind: Scale['kind'], one: Theme): Rgb[] {
+  const key = `${kind} ${one.name}`;
+  let found = tables.get(key);
+  if (found === undefined) tables.set(key, (found = palette({ kind, limit: 1 }, one)));
+  return found;
+}
 
 export function paint(canvas: HTMLCanvasElement, grid: Grid, scale: Scale, theme: Theme): void {
   if (grid.rows === 0 || grid.cols === 0) return;

@@ -49,12 +49,18 @@ export function storyOf(exploration: Exploration, selection: Selection, dark: st
 export function figuresOf(exploration: Exploration, selection: Selection): FigureAsked[] {
   const view = selection.v === 'attention' ? selection.tab : selection.v;
   const place = placeOf(exploration, selection);
-  const given = { at: place?.name, head: ALL_HEADS.includes(view) ? undefined : String(selection.h), token: String(selection.q) };
+  const given = {
+    at: place?.name,
+    head: ALL_HEADS.includes(view) ? undefined : String(selection.h),
+    token: String(selection.q),
+  };
   const searched = exploration.manifest.tree !== null;
   return (FITTING[view] ?? [])
     .filter((name) => name !== 'beam' || searched)
     .map((name) => {
-      const told = (TELLS[name] ?? []).filter((one) => given[one] !== undefined && !(one === 'at' && name === 'film' && place?.queries !== 'target'));
+      const told = (TELLS[name] ?? []).filter(
+        (one) => given[one] !== undefined && !(one === 'at' && name === 'film' && place?.queries !== 'target'),
+      );
       // A position of the source is none of the target's.
       const fits = told.filter((one) => one !== 'token' || name !== 'softmax' || place?.queries === 'target');
       return { view: name, ...Object.fromEntries(fits.map((one) => [one, given[one]])) };

@@ -29,7 +29,12 @@ export async function numbersShown(exploration: Exploration, selection: Selectio
 }
 
 function chances({ manifest }: Exploration): Table {
-  return { name: 'log_probability', rows: manifest.target.pieces, columns: ['log_probability'], values: manifest.log_probabilities.map((one) => [one]) };
+  return {
+    name: 'log_probability',
+    rows: manifest.target.pieces,
+    columns: ['log_probability'],
+    values: manifest.log_probabilities.map((one) => [one]),
+  };
 }
 
 async function attention(exploration: Exploration, selection: Selection): Promise<Table[]> {
@@ -42,7 +47,15 @@ async function attention(exploration: Exploration, selection: Selection): Promis
   for (const what of ['scores', 'weights']) {
     const [tensor] = await exploration.several(`${place.name}.${what}`);
     const heads = one ? [selection.h] : [...Array(tensor?.shape[0] ?? 0).keys()];
-    if (tensor) found.push(...heads.map((h) => ({ name: `${place.name}.${what}[${h}]`, rows, columns, values: lines(grid(part(tensor, h))) })));
+    if (tensor)
+      found.push(
+        ...heads.map((h) => ({
+          name: `${place.name}.${what}[${h}]`,
+          rows,
+          columns,
+          values: lines(grid(part(tensor, h))),
+        })),
+      );
   }
   return found;
 }
@@ -58,18 +71,27 @@ async function tokens(exploration: Exploration, selection: Selection): Promise<T
 
 async function bridge(exploration: Exploration): Promise<Table[]> {
   const rows = exploration.inputs('source');
-  const names = exploration.places.filter((place) => place.kind === 'cross').flatMap(({ name }) => [`${name}.k`, `${name}.v`]);
+  const names = exploration.places
+    .filter((place) => place.kind === 'cross')
+    .flatMap(({ name }) => [`${name}.k`, `${name}.v`]);
   const [memory, ...others] = (await exploration.several('memory', ...names)) as [Tensor | null, ...(Tensor | null)[]];
   const made = others.flatMap((tensor, i) => (tensor === null ? [] : [wide(names[i] as string, rows, joined(tensor))]));
   return memory === null ? made : [wide('memory', rows, grid(memory)), ...made];
 }
 
-const wide = (name: string, rows: string[], of: Grid): Table => ({ name, rows, columns: [...Array(of.cols).keys()].map(String), values: lines(of) });
+const wide = (name: string, rows: string[], of: Grid): Table => ({
+  name,
+  rows,
+  columns: [...Array(of.cols).keys()].map(String),
+  values: lines(of),
+});
 
 /** What float32 knows, and not what doubles make of it; what is masked is not a number. */
 function lines(of: Grid): (number | null)[][] {
   const exact = (x: number) => (Number.isFinite(x) ? Number(x.toPrecision(8)) : null);
-  return Array.from({ length: of.rows }, (_, r) => Array.from(of.values.subarray(r * of.cols, (r + 1) * of.cols), exact));
+  return Array.from({ length: of.rows }, (_, r) =>
+    Array.from(of.values.subarray(r * of.cols, (r + 1) * of.cols), exact),
+  );
 }
 
 /** A table of the page, as it is written there. */
@@ -94,7 +116,14 @@ export function asCsv(tables: Table[]): string {
   for (const { name, rows, columns, values } of tables) {
     values.forEach((line, r) =>
       line.forEach((value, c) => {
-        const fields = [name, String(r), rows[r] ?? '', String(c), columns[c] ?? '', value === null ? '' : String(value)];
+        const fields = [
+          name,
+          String(r),
+          rows[r] ?? '',
+          String(c),
+          columns[c] ?? '',
+          value === null ? '' : String(value),
+        ];
         out.push(fields.map((field) => quoted(harmless(field))).join(','));
       }),
     );

@@ -24,14 +24,24 @@ export const STEPS: Step[] = [
   { title: 'All tokens at once', screen: 'attention', kind: 'encoder-self', tab: 'matrix' },
   { title: 'Many heads', screen: 'attention', kind: 'encoder-self', tab: 'heads' },
   { title: 'Heads compared', screen: 'attention', kind: 'encoder-self', tab: 'compare' },
-  { title: 'Add, normalise, feed forward', screen: 'sublayers', side: 'source', needs: 'encoder.layers.0.feed_forward_norm.residual' },
+  {
+    title: 'Add, normalise, feed forward',
+    screen: 'sublayers',
+    side: 'source',
+    needs: 'encoder.layers.0.feed_forward_norm.residual',
+  },
   { title: 'The bridge', screen: 'bridge' },
   { title: 'Target tokens', screen: 'tokens', side: 'target' },
   { title: 'The decoder looks back', screen: 'attention', kind: 'decoder-self', tab: 'matrix' },
   { title: 'The decoder looks at the source', screen: 'attention', kind: 'cross', tab: 'matrix' },
   { title: 'One word, across', screen: 'attention', kind: 'cross', tab: 'word' },
   { title: 'Which head finds the word', screen: 'attention', kind: 'cross', tab: 'compare' },
-  { title: 'The rest of a decoder layer', screen: 'sublayers', side: 'target', needs: 'decoder.layers.0.feed_forward_norm.residual' },
+  {
+    title: 'The rest of a decoder layer',
+    screen: 'sublayers',
+    side: 'target',
+    needs: 'decoder.layers.0.feed_forward_norm.residual',
+  },
   { title: 'Token by token', screen: 'film', kind: 'decoder-self' },
   { title: 'The next token', screen: 'softmax', side: 'target', needs: 'output.likeliest' },
   { title: 'Every hypothesis', screen: 'beam' },
@@ -43,9 +53,16 @@ export const STEPS: Step[] = [
 export function stepsOf(exploration: Exploration | null): Step[] {
   if (exploration === null) return STEPS.slice(0, 1);
   const kinds = new Set(exploration.places.map((place) => place.kind));
-  const fits = (step: Step) => !exploration.slim || step.screen === 'sentence' || (step.screen === 'attention' && step.tab !== 'word');
+  const fits = (step: Step) =>
+    !exploration.slim || step.screen === 'sentence' || (step.screen === 'attention' && step.tab !== 'word');
   const there = (step: Step) => step.needs === undefined || exploration.has(step.needs);
-  return STEPS.filter((step) => fits(step) && (step.kind === undefined || kinds.has(step.kind)) && there(step) && (step.asks !== true || exploration.live));
+  return STEPS.filter(
+    (step) =>
+      fits(step) &&
+      (step.kind === undefined || kinds.has(step.kind)) &&
+      there(step) &&
+      (step.asks !== true || exploration.live),
+  );
 }
 
 /** Which step a selection is at: the one that says most of it. */

@@ -42,7 +42,11 @@ export class Bench {
     try {
       const found = await api.whatIf(before.manifest.id, changes, reference, asking.signal);
       if (asking.signal.aborted) return;
-      this.answer = { of: before, exploration: new Exploration(found.manifest, httpSource(api, found.manifest.id)), found };
+      this.answer = {
+        of: before,
+        exploration: new Exploration(found.manifest, httpSource(api, found.manifest.id)),
+        found,
+      };
     } catch (failure) {
       if (asking.signal.aborted) return;
       [this.answer, this.error] = [null, (failure as Error).message];

@@ -21,11 +21,16 @@ const LONGEST = 500;
 
 type Read = (value: unknown) => boolean;
 const place: Read = (value) => Number.isInteger(value) && (value as number) >= 0 && (value as number) < 1e6;
-const name: Read = (value) => typeof value === 'string' && /^(encoder|decoder)\.layers\.\d{1,4}(\.[a-z_]{1,30})?$/.test(value);
-const text: Read = (value) => typeof value === 'string' && value.trim() !== '' && value.length <= LONGEST && !value.includes('\0');
+const name: Read = (value) =>
+  typeof value === 'string' && /^(encoder|decoder)\.layers\.\d{1,4}(\.[a-z_]{1,30})?$/.test(value);
+const text: Read = (value) =>
+  typeof value === 'string' && value.trim() !== '' && value.length <= LONGEST && !value.includes('\0');
 const ids: Read = (value) => Array.isArray(value) && value.length > 0 && value.length <= LONGEST && value.every(place);
 const matrices: Read = (value) =>
-  Array.isArray(value) && value.length > 0 && value.length <= 3 && value.every((one) => ['q', 'k', 'v'].includes(one as string));
+  Array.isArray(value) &&
+  value.length > 0 &&
+  value.length <= 3 &&
+  value.every((one) => ['q', 'k', 'v'].includes(one as string));
 
 /** The fields of each kind; those with ? may be left out. */
 const FIELDS: Record<Kind, Record<string, Read>> = {
@@ -50,7 +55,10 @@ export function changesFrom(written: string): Change[] {
     return [];
   }
   if (!Array.isArray(found)) return [];
-  return found.map(read).filter((one) => one !== null).slice(0, MOST);
+  return found
+    .map(read)
+    .filter((one) => one !== null)
+    .slice(0, MOST);
 }
 
 function read(value: unknown): Change | null {
@@ -86,10 +94,16 @@ export function added(changes: Change[], change: Change): Change[] {
 
 /** Those that still make sense with another sentence. */
 export function unplaced(changes: Change[]): Change[] {
-  return changes.filter(({ kind }) => !['cut-edge', 'replace-word', 'replace-token', 'begin-with', 'force-prefix'].includes(kind));
+  return changes.filter(
+    ({ kind }) => !['cut-edge', 'replace-word', 'replace-token', 'begin-with', 'force-prefix'].includes(kind),
+  );
 }
 
 /** Which change takes a head away, if one does. */
 export function removalOf(changes: Change[], at: string, head: number): Change | null {
-  return changes.find((one) => (one.kind === 'remove-head' || one.kind === 'average-head') && one.at === at && one.head === head) ?? null;
+  return (
+    changes.find(
+      (one) => (one.kind === 'remove-head' || one.kind === 'average-head') && one.at === at && one.head === head,
+    ) ?? null
+  );
 }

@@ -48,7 +48,10 @@ export type PageAction = 'next' | 'previous' | 'save' | 'keys' | 'close';
 const PAGE: Record<string, PageAction> = { n: 'next', p: 'previous', s: 'save', '?': 'keys' };
 
 /** Letters mean something only where nobody writes, and never together with Ctrl, Alt or the like. */
-export function pageAction(event: Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'altKey' | 'metaKey'>, writing: boolean): PageAction | null {
+export function pageAction(
+  event: Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'altKey' | 'metaKey'>,
+  writing: boolean,
+): PageAction | null {
   if (writing || event.ctrlKey || event.altKey || event.metaKey) return null;
   return PAGE[event.key] ?? null;
 }

@@ -47,8 +47,27 @@ export interface Selection {
 }
 
 export const START: Selection = {
-  v: 'sentence', at: '', h: 0, q: 0, k: null, tab: 'word', part: '', n: null, s: '', b: 4, t: '', w: '', ab: 'b', r: '',
-  y: 0, f: '', node: null, a: null, who: '', c: '', i: '',
+  v: 'sentence',
+  at: '',
+  h: 0,
+  q: 0,
+  k: null,
+  tab: 'word',
+  part: '',
+  n: null,
+  s: '',
+  b: 4,
+  t: '',
+  w: '',
+  ab: 'b',
+  r: '',
+  y: 0,
+  f: '',
+  node: null,
+  a: null,
+  who: '',
+  c: '',
+  i: '',
 };
 
 /** What belongs to one sentence only. */

@@ -1,5 +1,4 @@
-// The figures' colours as CSS custom properties, and as tables for canvases; light or dark as the reader has it.
-import { palette, type Rgb, type Scale } from '../../figures/scales';
+// The figures' colours as CSS custom properties; light or dark as the reader has it.
 import { DARK, LIGHT, type Role, type Theme } from '../../figures/theme';
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -30,7 +29,8 @@ class Themed {
     const look = () => this.look();
     dark.addEventListener('change', look);
     const observer = new MutationObserver(look);
-    for (const body of around()) observer.observe(body, { attributes: true, attributeFilter: ['class', 'data-jp-theme-light'] });
+    for (const body of around())
+      observer.observe(body, { attributes: true, attributeFilter: ['class', 'data-jp-theme-light'] });
     look();
   }
 
@@ -59,13 +59,3 @@ function declarations(one: Theme): string {
 }
 
 export const adoptTheme = (root: Document | ShadowRoot): void => theme.adoptedBy(root);
-
-const tables = new Map<string, Rgb[]>();
-
-/** The 255 colours of a scale, made once. */
-export function coloursOf(kind: Scale['kind'], one: Theme): Rgb[] {
-  const key = `${kind} ${one.name}`;
-  let found = tables.get(key);
-  if (found === undefined) tables.set(key, (found = palette({ kind, limit: 1 }, one)));
-  return found;
-}

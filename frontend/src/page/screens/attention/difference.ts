@@ -19,13 +19,19 @@ export function movedShare(difference: Grid): number {
 }
 
 /** Labels of now, and in brackets what stood there before, where that is another. */
-function labels(after: Token[], before: Token[], label: (token: Token) => string, own: (token: Token) => string): string[] {
+function labels(
+  after: Token[],
+  before: Token[],
+  label: (token: Token) => string,
+  own: (token: Token) => string,
+): string[] {
   return after.map((token, i) => {
     const [now, then] = [own(token), own(before[i] ?? token)];
     return now === then ? label(token) : `${label(token)} (${then})`;
   });
 }
 
-export const rowLabels = (after: Numbers, before: Numbers) => labels(after.queries, before.queries, queryLabel, (token) => shown(token.text));
+export const rowLabels = (after: Numbers, before: Numbers) =>
+  labels(after.queries, before.queries, queryLabel, (token) => shown(token.text));
 export const keyLabels = (after: Token[], before: Token[]) => labels(after, before, keyLabel, keyLabel);
 export const colLabels = (after: Numbers, before: Numbers) => keyLabels(after.keys, before.keys);

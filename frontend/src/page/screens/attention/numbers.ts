@@ -37,7 +37,9 @@ export async function loadNumbers(exploration: Exploration, place: AttentionPlac
   const { config } = exploration.manifest;
   const coming = exploration.tensor(`${place.name}.weights`);
   const names = ['q', 'k', 'v', 'scores', 'context'].map((name) => `${place.name}.${name}`);
-  const others = exploration.slim ? withoutMore(await coming) : await Promise.all(names.map((name) => exploration.tensor(name)));
+  const others = exploration.slim
+    ? withoutMore(await coming)
+    : await Promise.all(names.map((name) => exploration.tensor(name)));
   const weights = await coming;
   const [q, k, v, scores, context] = others as [Tensor, Tensor, Tensor, Tensor, Tensor];
   const [queries, keys] = [tokensOf(exploration, place.queries), tokensOf(exploration, place.keys)];
@@ -53,7 +55,12 @@ export async function loadNumbers(exploration: Exploration, place: AttentionPlac
     turned: config.positions === 'rotary' && place.kind !== 'cross',
     changes: exploration.manifest.changes,
     whole: !exploration.slim,
-    q, k, v, scores, weights, context,
+    q,
+    k,
+    v,
+    scores,
+    weights,
+    context,
   };
 }
 
@@ -78,8 +85,12 @@ export function headOf(numbers: Numbers, head: number): Head {
   const h = Math.min(head, numbers.heads - 1);
   const of = (tensor: Tensor) => grid(part(tensor, h));
   return {
-    q: of(numbers.q), k: of(numbers.k), v: of(numbers.v),
-    scores: of(numbers.scores), weights: of(numbers.weights), context: of(numbers.context),
+    q: of(numbers.q),
+    k: of(numbers.k),
+    v: of(numbers.v),
+    scores: of(numbers.scores),
+    weights: of(numbers.weights),
+    context: of(numbers.context),
     touched: touched(numbers.changes, numbers.place.name, h),
   };
 }

@@ -23,7 +23,10 @@ export function spansOf(exploration: Exploration, place: AttentionPlace, as: 'qu
   const { words, pieces } = exploration.manifest[side];
   const shift = as === 'keys' && side === 'target' ? 1 : 0;
   const moved = words.map(([first, end]): Span => [first + shift, Math.min(end + shift, pieces.length)]);
-  return covering(moved.filter(([first, end]) => first < end), pieces.length);
+  return covering(
+    moved.filter(([first, end]) => first < end),
+    pieces.length,
+  );
 }
 
 export function merged(weights: Grid, rows: Span[], cols: Span[]): Grid {

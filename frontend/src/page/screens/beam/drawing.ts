@@ -102,7 +102,10 @@ function rowsOf(tree: Tree, runs: Run[], columns: { x: number; width: number }[]
     if (rows.has(run.row)) continue;
     const straight = runs.filter((one) => one.row === run.row);
     const end = straight[straight.length - 1] as Run;
-    const [first, last] = [columns[run.from], columns[end.to]] as [{ x: number; width: number }, { x: number; width: number }];
+    const [first, last] = [columns[run.from], columns[end.to]] as [
+      { x: number; width: number },
+      { x: number; width: number },
+    ];
     const labelled = tree.fate[end.nodes[end.nodes.length - 1] as number] === 'ended';
     const span: Span = [first.x - GAP, last.x + last.width + (labelled ? LABEL : 0)];
     const above = run.parent === null ? -1 : (rows.get(run.parent.row) as number);

@@ -22,5 +22,8 @@ export function through(tree: Tree, node: number, followed: number): number | nu
 /** Tokens put together to a text; ▁ stands for the space before a word. */
 export function textOf(tree: Tree, nodes: number[]): string {
   const pieces = nodes.map((node) => tree.piece[node] as string).filter((piece) => !/^<.*>$/.test(piece));
-  return pieces.join(pieces.some((piece) => piece.startsWith('▁')) ? '' : ' ').replace(/▁/g, ' ').trim();
+  return pieces
+    .join(pieces.some((piece) => piece.startsWith('▁')) ? '' : ' ')
+    .replace(/▁/g, ' ')
+    .trim();
 }

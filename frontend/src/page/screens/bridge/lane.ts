@@ -26,7 +26,8 @@ export async function loadLane(exploration: Exploration, name: string, layer: nu
     exploration.weight(weight('k'), { to: SUMMARY }),
     exploration.weight(weight('v'), { to: SUMMARY }),
   ]);
-  const shared = (letter: string) => (exploration.storage(weight(letter)) === weight(letter) ? null : exploration.storage(weight(letter)));
+  const shared = (letter: string) =>
+    exploration.storage(weight(letter)) === weight(letter) ? null : exploration.storage(weight(letter));
   return {
     layer,
     name,
@@ -67,6 +68,8 @@ export async function redo(exploration: Exploration, lane: Lane, other: string |
     difference = Math.max(difference, largestDifference(again.values, lane[letter].values));
     cosines.push(others ? cosine(weight.values, others.values) : null);
   }
-  const own = (['k', 'v'] as const).every((letter) => madeWith(exploration.manifest.changes, lane.name, letter) === null);
+  const own = (['k', 'v'] as const).every(
+    (letter) => madeWith(exploration.manifest.changes, lane.name, letter) === null,
+  );
   return { difference: own ? difference : null, kCosine: cosines[0] ?? null, vCosine: cosines[1] ?? null };
 }

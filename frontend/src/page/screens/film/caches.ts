@@ -15,18 +15,34 @@ export interface Caches {
 export async function loadCaches(exploration: Exploration, layer: number, head: number): Promise<Caches> {
   const at = `decoder.layers.${layer}`;
   const [self, cross, input] = await Promise.all(
-    ['self_attention.k', 'cross_attention.k', 'self_attention.input'].map((name) => exploration.tensor(`${at}.${name}`)),
+    ['self_attention.k', 'cross_attention.k', 'self_attention.input'].map((name) =>
+      exploration.tensor(`${at}.${name}`),
+    ),
   );
   if (!self || !cross || !input) throw new Error(`This trace does not have the keys of ${at}.`);
   const own = grid(part(self, head));
-  return { layer, self: own, cross: grid(part(cross, head)), differences: await redone(exploration, `${at}.self_attention`, head, grid(input), own) };
+  return {
+    layer,
+    self: own,
+    cross: grid(part(cross, head)),
+    differences: await redone(exploration, `${at}.self_attention`, head, grid(input), own),
+  };
 }
 
-async function redone(exploration: Exploration, name: string, head: number, x: Grid, k: Grid): Promise<number[] | null> {
+async function redone(
+  exploration: Exploration,
+  name: string,
+  head: number,
+  x: Grid,
+  k: Grid,
+): Promise<number[] | null> {
   const { config, changes } = exploration.manifest;
   if (config.positions === 'rotary' || changes.length > 0) return null;
   const rows = `${head * k.cols}:${(head + 1) * k.cols}`;
-  const [weight, bias] = await Promise.all([exploration.weight(`${name}.k_proj.weight`, { rows }), exploration.weight(`${name}.k_proj.bias`)]);
+  const [weight, bias] = await Promise.all([
+    exploration.weight(`${name}.k_proj.weight`, { rows }),
+    exploration.weight(`${name}.k_proj.bias`),
+  ]);
   if (weight === null) return null;
   const again = timesTransposed(x, grid(weight), bias?.values.subarray(head * k.cols, (head + 1) * k.cols) ?? null);
   const of = (matrix: Grid, t: number) => matrix.values.subarray(t * matrix.cols, (t + 1) * matrix.cols);

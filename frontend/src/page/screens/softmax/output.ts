@@ -110,7 +110,8 @@ export async function rowsOf(exploration: Exploration, ids: number[]): Promise<R
     exploration.weight('output_projection.bias'),
     isWide(exploration) ? null : exploration.weight(name),
   ]);
-  const rowOf = async (id: number) => (whole === null ? ((await exploration.weight(name, { rows: String(id) }))?.values ?? null) : row(grid(whole), id));
+  const rowOf = async (id: number) =>
+    whole === null ? ((await exploration.weight(name, { rows: String(id) }))?.values ?? null) : row(grid(whole), id);
   const weights = await Promise.all(ids.map(rowOf));
   const found: Rows = new Map();
   ids.forEach((id, i) => {
@@ -126,5 +127,8 @@ export function redoLogits(vector: Float32Array, rows: Rows, candidates: Candida
     const of = rows.get(one.id);
     return of === undefined ? NaN : dot(vector, of.weight) + of.bias;
   });
-  return largestDifference(again, candidates.map((one) => one.logit));
+  return largestDifference(
+    again,
+    candidates.map((one) => one.logit),
+  );
 }

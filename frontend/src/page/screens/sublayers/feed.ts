@@ -19,8 +19,12 @@ export async function loadFeed(exploration: Exploration, layer: string): Promise
   const name = `${layer}.feed_forward`;
   const [x, hidden, out] = await exploration.several(`${name}.input`, `${name}.hidden`, `${name}.output`);
   if (!x || !hidden || !out) return null;
-  const matrices = ['gate_proj', 'up_proj', 'down_proj'].filter((one) => exploration.parameters.has(`${name}.${one}.weight`));
-  const small = await Promise.all(matrices.map((one) => exploration.weight(exploration.storage(`${name}.${one}.weight`), { to: SUMMARY })));
+  const matrices = ['gate_proj', 'up_proj', 'down_proj'].filter((one) =>
+    exploration.parameters.has(`${name}.${one}.weight`),
+  );
+  const small = await Promise.all(
+    matrices.map((one) => exploration.weight(exploration.storage(`${name}.${one}.weight`), { to: SUMMARY })),
+  );
   const pictures = matrices.flatMap((one, i) => (small[i] ? [{ name: one, grid: grid(small[i]) }] : []));
   return { name, x: grid(x), hidden: grid(hidden), out: grid(out), pictures };
 }
@@ -51,7 +55,10 @@ export function isSkipped(exploration: Exploration, feed: Feed): boolean {
 export function redo(feed: Feed, matrices: FeedForward, q: number): number {
   const [x, hidden, out] = [row(feed.x, q), row(feed.hidden, q), row(feed.out, q)];
   const again = hiddenOf(x, matrices);
-  return Math.max(largestDifference(again, hidden), largestDifference(projected(again, matrices.down.weight, matrices.down.bias), out));
+  return Math.max(
+    largestDifference(again, hidden),
+    largestDifference(projected(again, matrices.down.weight, matrices.down.bias), out),
+  );
 }
 
 export interface Neuron {
@@ -68,13 +75,19 @@ export type Sort = (typeof SORTS)[number];
 export function neuronsOf(feed: Feed, matrices: FeedForward | null, q: number): Neuron[] {
   const hidden = row(feed.hidden, q);
   const brought = matrices === null ? null : contributions(hidden, matrices.down.weight, row(feed.out, q));
-  return Array.from(hidden, (h, n) => ({ n, h, length: brought?.lengths[n] ?? null, share: brought?.shares[n] ?? null }));
+  return Array.from(hidden, (h, n) => ({
+    n,
+    h,
+    length: brought?.lengths[n] ?? null,
+    share: brought?.shares[n] ?? null,
+  }));
 }
 
 /** The largest first, by number the smallest; of h its size counts where nothing better is known. */
 export function sorted(neurons: Neuron[], by: Sort): Neuron[] {
   const known = neurons[0]?.length !== null;
-  const value = (one: Neuron) => (by === 'n' ? -one.n : by === 'h' ? one.h : known ? (one[by] as number) : Math.abs(one.h));
+  const value = (one: Neuron) =>
+    by === 'n' ? -one.n : by === 'h' ? one.h : known ? (one[by] as number) : Math.abs(one.h);
   return [...neurons].sort((a, b) => value(b) - value(a) || a.n - b.n);
 }
 

@@ -51,7 +51,9 @@ export const ORDER = ['self_attention', 'recurrence', 'cross_attention', 'feed_f
 export async function loadLayer(exploration: Exploration, { stack, layer }: Where): Promise<Layer> {
   const { config } = exploration.manifest;
   const name = `${stack}.layers.${layer}`;
-  const present = ORDER.filter((part) => exploration.has(`${name}.${part}.output`) && exploration.has(`${name}.${part}_norm.residual`));
+  const present = ORDER.filter(
+    (part) => exploration.has(`${name}.${part}.output`) && exploration.has(`${name}.${part}_norm.residual`),
+  );
   const numbers = async (tensor: string) => grid(await exploration.tensor(tensor));
   const entry = numbers(layer === 0 ? `${stack}.input` : `${stack}.layers.${layer - 1}.hidden`);
   const parts = await Promise.all(
@@ -68,13 +70,19 @@ export async function loadLayer(exploration: Exploration, { stack, layer }: Wher
     }),
   );
   const top = exploration.has(`${stack}.final_norm.output`) && !exploration.has(`${stack}.layers.${layer + 1}.hidden`);
-  const last = top ? { x: await numbers(`${name}.hidden`), norm: await loadNorm(exploration, `${stack}.final_norm`) } : null;
+  const last = top
+    ? { x: await numbers(`${name}.hidden`), norm: await loadNorm(exploration, `${stack}.final_norm`) }
+    : null;
   return { stack, layer, name, parts, last };
 }
 
 async function loadNorm(exploration: Exploration, name: string): Promise<Norm> {
   const weight = (which: string) => exploration.weight(exploration.storage(`${name}.${which}`));
-  const [result, gamma, beta] = await Promise.all([exploration.tensor(`${name}.output`), weight('weight'), weight('bias')]);
+  const [result, gamma, beta] = await Promise.all([
+    exploration.tensor(`${name}.output`),
+    weight('weight'),
+    weight('bias'),
+  ]);
   return { result: grid(result), gamma: gamma?.values ?? null, beta: beta?.values ?? null };
 }
 
@@ -93,17 +101,29 @@ export interface Way extends Normed {
   difference: number | null;
 }
 
-const line = (id: string, sign: string, kind: Row['kind'], values: ArrayLike<number>): Row => ({ id, sign, kind, values, length: length(values) });
+const line = (id: string, sign: string, kind: Row['kind'], values: ArrayLike<number>): Row => ({
+  id,
+  sign,
+  kind,
+  values,
+  length: length(values),
+});
 
 /** A norm of one token: mean and sigma, what it learned, what comes out. */
-function normRows(x: ArrayLike<number>, norm: Norm, q: number, config: Config): { normed: Normed; rows: Row[]; difference: number | null } {
+function normRows(
+  x: ArrayLike<number>,
+  norm: Norm,
+  q: number,
+  config: Config,
+): { normed: Normed; rows: Row[]; difference: number | null } {
   const normed = standardised(x, config.norm, config.norm_eps);
   const result = row(norm.result, q);
   const rows = [line('standard', '', 'normed', normed.standard)];
   if (norm.gamma !== null) rows.push(line('gamma', '×', 'gamma', norm.gamma));
   if (norm.beta !== null) rows.push(line('beta', '+', 'beta', norm.beta));
   rows.push(line('norm', '=', 'normed', result));
-  const difference = norm.gamma === null ? null : largestDifference(scaledAndShifted(normed.standard, norm.gamma, norm.beta), result);
+  const difference =
+    norm.gamma === null ? null : largestDifference(scaledAndShifted(normed.standard, norm.gamma, norm.beta), result);
   return { normed, rows, difference };
 }
 

@@ -21,5 +21,11 @@ export async function loadUnit(exploration: Exploration, layer: string): Promise
 /** c = f · c_before + (1 - f) · candidate, then max(0, c): the largest difference at one position. */
 export function redoUnit(unit: Unit, q: number): number {
   const again = cellAfter(q === 0 ? null : row(unit.cell, q - 1), row(unit.forget, q), row(unit.candidate, q));
-  return Math.max(largestDifference(again, row(unit.cell, q)), largestDifference(again.map((one) => Math.max(0, one)), row(unit.out, q)));
+  return Math.max(
+    largestDifference(again, row(unit.cell, q)),
+    largestDifference(
+      again.map((one) => Math.max(0, one)),
+      row(unit.out, q),
+    ),
+  );
 }

@@ -17,14 +17,25 @@ export interface NextTokens {
 }
 
 async function likeliest(exploration: Exploration, t: number): Promise<Map<number, number>> {
-  const [ids, logits, normaliser] = await exploration.several('output.likeliest', 'output.likeliest_logits', 'output.log_normaliser');
+  const [ids, logits, normaliser] = await exploration.several(
+    'output.likeliest',
+    'output.likeliest_logits',
+    'output.log_normaliser',
+  );
   if (!ids || !logits || !normaliser) return new Map();
   const own = row(grid(logits), t);
-  return new Map(Array.from(row(grid(ids), t), (id, i) => [id, Math.exp((own[i] as number) - (normaliser.values[t] as number))]));
+  return new Map(
+    Array.from(row(grid(ids), t), (id, i) => [id, Math.exp((own[i] as number) - (normaliser.values[t] as number))]),
+  );
 }
 
 /** The likeliest of either, `count` of them. */
-export async function nextTokens(before: Exploration, after: Exploration, t: number, count: number): Promise<NextTokens> {
+export async function nextTokens(
+  before: Exploration,
+  after: Exploration,
+  t: number,
+  count: number,
+): Promise<NextTokens> {
   const [was, is] = await Promise.all([likeliest(before, t), likeliest(after, t)]);
   const chances = [...new Set([...was.keys(), ...is.keys()])].map((id): Chance => {
     const piece = after.manifest.pieces?.[String(id)] ?? before.piece(id);

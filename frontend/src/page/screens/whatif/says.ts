@@ -28,7 +28,11 @@ export function said(change: Change, now: Exploration | null): string {
     case 'skip-feed-forward':
       return words.skipped(placeSaid(change.at));
     case 'replace-matrices':
-      return words.matrices(placeSaid(change.at), placeSaid(change.by), (change.which ?? ['k', 'v']).map((one) => one.toUpperCase()).join(', '));
+      return words.matrices(
+        placeSaid(change.at),
+        placeSaid(change.by),
+        (change.which ?? ['k', 'v']).map((one) => one.toUpperCase()).join(', '),
+      );
     case 'replace-word':
       return words.word(change.old, change.new);
     case 'replace-token':
@@ -40,7 +44,10 @@ export function said(change: Change, now: Exploration | null): string {
   }
 }
 
-function edgeSaid({ at, query, key }: Extract<Change, { kind: 'cut-edge' }>, now: Exploration | null): [string, string] {
+function edgeSaid(
+  { at, query, key }: Extract<Change, { kind: 'cut-edge' }>,
+  now: Exploration | null,
+): [string, string] {
   const place = now?.places.find((one) => one.name === at);
   if (!now || !place) return [String(query), String(key)];
   const [from, on] = [tokensOf(now, place.queries)[query], tokensOf(now, place.keys)[key]];

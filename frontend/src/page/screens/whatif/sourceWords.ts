@@ -9,7 +9,11 @@ export interface SourceWord {
   which: number;
 }
 
-const read = (pieces: string[]) => pieces.map((piece) => piece.replace(/[▁Ġ]/g, ' ').replace(/@@$|<\/w>$/, '')).join('').trim();
+const read = (pieces: string[]) =>
+  pieces
+    .map((piece) => piece.replace(/[▁Ġ]/g, ' ').replace(/@@$|<\/w>$/, ''))
+    .join('')
+    .trim();
 
 /** Where a text stands among tokens, as `Translator.replacing` looks for it: from the left, none inside another. */
 function places(pieces: string[], text: string): number[] {

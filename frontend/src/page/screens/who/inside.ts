@@ -32,9 +32,16 @@ export function weightedValues(weights: Tensor, values: Tensor, out: Grid, queri
     for (let h = 0; h < (weights.shape[0] ?? 0); h++) {
       const own = row(grid(part(weights, h)), q);
       const all = grid(part(values, h));
-      taken.push(...weightedSum(own.map((weight, k) => (keys.includes(k) ? weight : 0)), all));
+      taken.push(
+        ...weightedSum(
+          own.map((weight, k) => (keys.includes(k) ? weight : 0)),
+          all,
+        ),
+      );
     }
-    return norm(Array.from({ length: out.rows }, (_, d) => row(out, d).reduce((sum, w, i) => sum + w * (taken[i] as number), 0)));
+    return norm(
+      Array.from({ length: out.rows }, (_, d) => row(out, d).reduce((sum, w, i) => sum + w * (taken[i] as number), 0)),
+    );
   });
   return sizes.reduce((sum, one) => sum + one, 0) / sizes.length;
 }
@@ -71,15 +78,32 @@ export async function insideDifference(exploration: Exploration, reading: Readin
   const weights = await Promise.all(places.map((place) => exploration.tensor(`${place.name}.weights`)));
   const found = new Map<string, number[]>();
   const look = weights.map((one) => candidates.map((keys) => looks(one, own, keys)));
-  found.set('word: best head', candidates.map((_, c) => Math.max(...look.flatMap((layer) => layer[c] as number[]))));
-  look.forEach((layer, n) => found.set(`word: mean ${n}`, layer.map((heads) => heads.reduce((a, b) => a + b, 0) / heads.length)));
+  found.set(
+    'word: best head',
+    candidates.map((_, c) => Math.max(...look.flatMap((layer) => layer[c] as number[]))),
+  );
+  look.forEach((layer, n) =>
+    found.set(
+      `word: mean ${n}`,
+      layer.map((heads) => heads.reduce((a, b) => a + b, 0) / heads.length),
+    ),
+  );
   const rolled = rollout(weights, own);
-  found.set('rollout', candidates.map((keys) => keys.reduce((sum, k) => sum + (rolled[k] as number), 0)));
+  found.set(
+    'rollout',
+    candidates.map((keys) => keys.reduce((sum, k) => sum + (rolled[k] as number), 0)),
+  );
   for (const [n, place] of places.entries()) {
     const [values] = await exploration.several(`${place.name}.v`);
     const out = await exploration.weight(`${place.name}.out_proj.weight`);
-    if (values && out) found.set(`word: values ${n}`, candidates.map((keys) => weightedValues(weights[n] as Tensor, values, grid(out), own, keys)));
+    if (values && out)
+      found.set(
+        `word: values ${n}`,
+        candidates.map((keys) => weightedValues(weights[n] as Tensor, values, grid(out), own, keys)),
+      );
   }
-  const differences = reading.evidence.flatMap(({ kind, values }) => (found.get(kind) ?? []).map((one, c) => Math.abs(one - (values[c] as number))));
+  const differences = reading.evidence.flatMap(({ kind, values }) =>
+    (found.get(kind) ?? []).map((one, c) => Math.abs(one - (values[c] as number))),
+  );
   return differences.length === 0 ? null : Math.max(...differences);
 }

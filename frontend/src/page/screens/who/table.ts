@@ -45,10 +45,11 @@ export function redone(reading: Reading): { preference: number | null; pronouns:
   const scores = Object.values(reading.scores);
   const others = Object.entries(reading.scores).filter(([word]) => word !== reading.pronoun);
   const own = reading.pronoun === undefined ? undefined : reading.scores[reading.pronoun];
-  const preference = own === undefined || others.length === 0 ? null : own - Math.max(...others.map(([, score]) => score));
+  const preference =
+    own === undefined || others.length === 0 ? null : own - Math.max(...others.map(([, score]) => score));
   const pronouns = reading.own_pronouns.map((word) => (word === null ? undefined : reading.scores[word]));
   const known = pronouns.every((score) => score !== undefined);
-  return { preference, pronouns: known ? pronouns.map((score) => (score as number) - Math.max(...scores)) : null };
+  return { preference, pronouns: known ? pronouns.map((score) => score - Math.max(...scores)) : null };
 }
 
 /** The largest difference between what the page redoes and what came; null where nothing can be redone. */
@@ -56,7 +57,8 @@ export function differenceOf(found: WhoFound): number | null {
   const differences: number[] = [];
   for (const reading of found.readings) {
     const { preference, pronouns } = redone(reading);
-    if (preference !== null && reading.preference !== undefined) differences.push(Math.abs(preference - reading.preference));
+    if (preference !== null && reading.preference !== undefined)
+      differences.push(Math.abs(preference - reading.preference));
     const row = reading.evidence.find((one) => one.kind === 'pronoun');
     if (row && pronouns) row.values.forEach((value, i) => differences.push(Math.abs(value - (pronouns[i] as number))));
   }

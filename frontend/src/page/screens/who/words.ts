@@ -13,7 +13,10 @@ export interface Named {
 }
 
 export function wordsOf(sentence: string): Named[] {
-  return [...sentence.matchAll(WORD)].map((match) => ({ text: match[0], name: nameOf(sentence, match[0], match.index) }));
+  return [...sentence.matchAll(WORD)].map((match) => ({
+    text: match[0],
+    name: nameOf(sentence, match[0], match.index),
+  }));
 }
 
 function nameOf(sentence: string, word: string, start: number): string {
@@ -49,5 +52,8 @@ export function insteadOf(written: string): { old: string; new: string } | null 
 }
 
 export function namesOf(written: string): string[] {
-  return written.split(',').map((name) => name.trim()).filter(Boolean);
+  return written
+    .split(',')
+    .map((name) => name.trim())
+    .filter(Boolean);
 }
