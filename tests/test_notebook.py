@@ -13,7 +13,7 @@ from glassformer.inspection.explorer import Frame, packed
 from glassformer.notebook.answering import Asked, FromModel, FromTrace
 from glassformer.translator import Translator
 from tests import small_translator
-from tests.plainly import ROOT
+from tests.processes import ROOT
 
 TEXT = "the animal did not cross the street"
 

@@ -2,12 +2,12 @@
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 
 from glassformer.decoding import Beam, Sample
 from glassformer.errors import GlassformerError, InputError
 from glassformer.translator import Translator, Wish, mentions
+from tests.examples import max_examples
 from tests.small_translator import model, saved, tokenizer
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -19,7 +19,7 @@ def translator() -> Translator:
     return Translator(model(), tokenizer(), Beam(size=2, **short))
 
 
-@tries(max_examples=40)
+@max_examples(40)
 @given(st.lists(texts, max_size=6), st.randoms())
 def test_each_text_has_its_own_answer_wherever_it_stands(translator, lines, chance):
     alone = [translator(line) for line in lines]
@@ -30,7 +30,7 @@ def test_each_text_has_its_own_answer_wherever_it_stands(translator, lines, chan
         assert bool(line.strip()) or answer == ""
 
 
-@tries(max_examples=100)
+@max_examples(100)
 @given(texts.filter(str.strip))
 def test_a_translation_and_a_score_agree(translator, line):
     [translation] = translator.answer([line])
@@ -42,7 +42,7 @@ def test_a_translation_and_a_score_agree(translator, line):
         assert scored.log_probabilities == pytest.approx(best.log_probabilities, abs=1e-4)
 
 
-@tries(max_examples=60)
+@max_examples(60)
 @given(texts.filter(str.strip), st.integers(2, 5), st.booleans())
 def test_alternatives_are_distinct_texts_best_first(line, n_best, draw):
     how = Sample(n_best=n_best, **short) if draw else Beam(size=n_best, n_best=n_best, **short)
@@ -55,7 +55,7 @@ def test_alternatives_are_distinct_texts_best_first(line, n_best, draw):
         assert scores == sorted(scores, reverse=True)
 
 
-@tries(max_examples=60)
+@max_examples(60)
 @given(texts.filter(str.strip), st.sampled_from(["Das", "Die Straße", "x"]), st.sampled_from(["Tier", "zu breit", "é"]))
 def test_wishes_come_true_in_the_text(translator, line, prefix, phrase):
     [translation] = translator.answer([line], [Wish(prefix, (phrase,))])

@@ -13,7 +13,7 @@ from glassformer.sealed import verify
 from glassformer.shelf import find_model
 from glassformer.street.links import links, words
 from glassformer.training import train
-from tests.cli.test_cli import glassformer
+from tests.processes import glassformer
 from tests.small_translator import saved
 from tests.training.runs import options
 

@@ -14,13 +14,7 @@ from glassformer.cli.keys_values import whose_keys_and_values
 from glassformer.model import PRESETS, Transformer, preset, save_model, taps
 from glassformer.street import SEEDS_SENTENCES
 from tests.models import build
-from tests.plainly import ROOT
-
-COMMAND = Path(sys.executable).with_name("glassformer")
-
-
-def glassformer(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=120)
+from tests.processes import COMMAND, ROOT, glassformer
 
 
 @pytest.fixture

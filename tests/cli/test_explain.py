@@ -13,7 +13,7 @@ import torch
 
 from glassformer.cli import main
 from glassformer.model import save_model
-from tests.plainly import ROOT
+from tests.processes import ROOT
 from tests.small_translator import model, saved
 
 SENTENCE = "The animal didn't cross the street because it was too tired."

@@ -10,6 +10,7 @@ from urllib.request import urlopen
 import pytest
 
 from glassformer.cli.explore import page_of
+from tests.processes import glassformer
 
 SENTENCE = "The dog & the 100 % cat: été?"
 
@@ -37,8 +38,7 @@ def test_it_says_where_the_page_is_and_stops_when_told(tmp_path):
 
 
 def explored(*arguments):
-    command = [sys.executable, "-m", "glassformer", "explore", "street", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return glassformer("explore", "street", *arguments)
 
 
 def test_a_sentence_becomes_a_file(tmp_path):

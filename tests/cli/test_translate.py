@@ -11,15 +11,15 @@ import pytest
 
 from glassformer.cli.lines import LONGEST_LINE, one_line
 from glassformer.street import SEEDS_SENTENCES
-from tests.cli.test_cli import COMMAND, glassformer
+from tests.processes import COMMAND, glassformer
 from tests.small_translator import saved
 
 
 def run(*arguments: str, stdin: bytes = b"") -> tuple[bytes, str]:
     """stdout and stderr of a command that must succeed."""
-    done = subprocess.run([COMMAND, *arguments], input=stdin, capture_output=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout, done.stderr.decode()
+    done = glassformer(*arguments, stdin=stdin)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.encode(), done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -138,12 +138,12 @@ def test_a_line_of_a_megabyte_is_one_line(small):
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(arguments, stdin, says):
-    done = subprocess.run([COMMAND, "translate", *arguments], input=stdin, capture_output=True, check=False, timeout=60)
+    done = glassformer("translate", *arguments, stdin=stdin)
     assert done.returncode == 1
-    assert done.stdout == b""
-    assert says in done.stderr.decode()
-    assert "Traceback" not in done.stderr.decode()
-    assert done.stderr.decode().count("\n") == 1
+    assert done.stdout == ""
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_bad_glossary_names_its_line(tmp_path):

@@ -7,7 +7,8 @@ from typer.testing import CliRunner
 
 from glassformer.cli import app
 from glassformer.trial import laws
-from tests.cli.test_cli import glassformer
+from tests.examples import only_in_test_all
+from tests.processes import glassformer
 from tests.small_translator import model, saved
 
 
@@ -32,6 +33,7 @@ def test_a_broken_law_is_seen(small, monkeypatch):
     assert "1 of 16 laws are broken." in done.stdout
 
 
+@only_in_test_all  # half a minute: others' packages are imported in processes of their own
 def test_bench_measures_everybody_who_can(small):
     out = glassformer("bench", small, "--count", "4", "--rounds", "1", "--beam", "2", "--json")
     table = json.loads(out.stdout)

@@ -2,10 +2,10 @@
 
 import numpy as np
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 
 from glassformer.data import epoch_batches
+from tests.examples import max_examples
 
 lengths = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=300).map(np.array)
 
@@ -15,7 +15,7 @@ def cost(lengths, batch) -> int:
     return len(batch) * int(lengths[batch].max(axis=0).sum())
 
 
-@tries(max_examples=200)
+@max_examples(200)
 @given(lengths, st.integers(1, 500), st.integers(0, 99), st.integers(0, 9))
 def test_each_sentence_once_and_no_batch_over_its_budget(lengths, budget, seed, epoch):
     batches = epoch_batches(lengths, budget, seed, epoch)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 
 from glassformer.data import Pair, corpus
 from glassformer.data.corpus import LONGEST_LINE, count_lines
 from glassformer.errors import DataError, GlassformerError
+from tests.examples import max_examples
 
 # Any text of one line: also what other programs take for line ends, and what looks like markup.
 text = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
@@ -30,7 +30,7 @@ def write(path: Path, lines: list[str], ending: str = "\n", last: bool = True) -
     return path
 
 
-@tries(max_examples=150)
+@max_examples(150)
 @given(st.lists(st.tuples(text, text), min_size=1, max_size=8), st.sampled_from(["", ".gz"]))
 def test_what_was_written_is_read_in_every_format(tmp_path_factory, sides, packed):
     """NTREX#3, eole#174, subword-nmt PR#92: a file of n lines has n lines, whatever stands in them."""
@@ -113,7 +113,7 @@ def test_a_file_that_is_not_there_or_is_a_folder(tmp_path):
             count_lines(path)
 
 
-@tries(max_examples=300)
+@max_examples(300)
 @given(st.binary(max_size=60), st.sampled_from(["a.tsv", "a.jsonl", "a.tsv.gz", "a.jsonl.gz"]))
 def test_any_bytes_give_pairs_or_our_error(tmp_path_factory, content, name):
     try:

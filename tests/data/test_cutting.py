@@ -12,7 +12,6 @@ from itertools import islice
 import pytest
 import sentencepiece
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 
 from glassformer import street
@@ -20,6 +19,7 @@ from glassformer.data import ForeignSettings, ForeignTokenizer, IdsOnly, read_to
 from glassformer.data.cutting import ByteLevel, SentencePieces, SubwordNMT, Words, merged
 from glassformer.data.foreign import SOURCE, TARGET, by_number
 from glassformer.errors import DataError, GlassformerError, InputError
+from tests.examples import max_examples
 
 anything = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 words = st.lists(st.text("abcdeéß日@<>/w.", min_size=1, max_size=9), max_size=6).map(" ".join)
@@ -406,7 +406,7 @@ def test_a_model_without_a_tokenizer_says_so():
         *(("bytes", "source.model"), ("codes", "source.model"), ("bytes", "joint.json")),
     ],
 )
-@tries(max_examples=60)
+@max_examples(60)
 @given(data=st.data())
 def test_a_damaged_file_is_an_error_of_ours_or_harmless(made, tmp_path_factory, kind, name, data):
     folder = tmp_path_factory.mktemp("broken") / "tokenizer"

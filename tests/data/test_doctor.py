@@ -5,18 +5,17 @@ import json
 import random
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 
 from glassformer.data import corpus, diagnose
 from glassformer.data.doctor import DROPPED, KINDS, REPAIRED
 from glassformer.errors import DirectoryError
-from tests.plainly import ROOT
+from tests.examples import max_examples
+from tests.processes import ROOT, glassformer
 
 ENGLISH = ["the old woman", "a small dog", "the tall man", "my youngest brother", "that green bird"]
 ENGLISH_DOES = ["walks through the park", "is sitting on the bench", "throws the ball to them", "looks at the water"]
@@ -53,7 +52,7 @@ def written(folder: Path, pairs: list[tuple[str, str]]) -> Path:
     return folder / "pairs.jsonl"
 
 
-@tries(max_examples=30)
+@max_examples(30)
 @given(st.lists(st.sampled_from(sorted(PLANT)), max_size=6), st.integers(0, 999), st.data())
 def test_what_was_planted_is_found_where_it_was_planted(tmp_path_factory, planted, seed, data):
     pairs = sentences(200, seed)
@@ -132,8 +131,7 @@ def test_the_docs_list_every_kind():
 
 
 def doctor(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [Path(sys.executable).with_name("glassformer"), "doctor", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return glassformer("doctor", *arguments)
 
 
 def test_the_command(tmp_path):

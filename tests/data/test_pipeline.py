@@ -6,12 +6,12 @@ import json
 
 import sentencepiece
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers.convert_slow_tokenizer import import_protobuf
 
 from glassformer.data.pipeline import Pipeline
+from tests.examples import max_examples
 
 LINES = [
     "the cat sat on the mat and the dog sat on the cat; it wasn't 1234 or 56 times",
@@ -156,7 +156,7 @@ def check(parts, text):
     assert ours.join(shown) == theirs.decode([known[piece] for piece in shown], skip_special_tokens=False)
 
 
-@tries(max_examples=300)
+@max_examples(300)
 @given(
     st.tuples(
         st.sampled_from(["unigram", "bpe"]),

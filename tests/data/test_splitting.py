@@ -2,17 +2,17 @@
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 
 from glassformer.data.splitting import split
+from tests.examples import max_examples
 
 
 def words(text: str) -> int:
     return len(text.split())
 
 
-@tries(max_examples=500)
+@max_examples(500)
 @given(st.text(st.sampled_from("ab .!?,;。、\u2028\n"), max_size=60), st.integers(1, 20), st.booleans())
 def test_parts_make_the_text_and_fit(text, longest, by_words):
     length = words if by_words else len

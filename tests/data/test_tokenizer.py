@@ -6,7 +6,6 @@ from itertools import islice
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 
 from glassformer import street
@@ -22,6 +21,7 @@ from glassformer.data.tokenizer import (
     train_tokenizer,
 )
 from glassformer.errors import DataError, GlassformerError
+from tests.examples import max_examples
 
 KINDS = ["unigram", "bpe", "char", "word"]
 
@@ -49,7 +49,7 @@ anything = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.s
 
 @pytest.mark.parametrize("joint", [True, False])
 @pytest.mark.parametrize("kind", ["unigram", "bpe", "char"])
-@tries(max_examples=150)
+@max_examples(150)
 @given(anything, st.sampled_from(["source", "target"]))
 def test_decode_of_encode_is_the_normalised_text(tokenizers, kind, joint, text, side):
     """sentencepiece#185, #766; NeMo PR#5739: text that changes on its way through the tokenizer."""
@@ -118,7 +118,7 @@ def test_it_survives_its_files_and_a_trip_to_another_process(tokenizers, tmp_pat
     assert len(list((tmp_path / "tokenizer").iterdir())) == (2 if joint else 3)
 
 
-@tries(max_examples=100)
+@max_examples(100)
 @given(st.data())
 def test_a_damaged_model_is_an_error_of_ours_or_harmless(tokenizers, tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("broken") / "tokenizer"

@@ -3,14 +3,14 @@
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 
 from glassformer.decoding import Beam, Ensemble, Load, Plain, Request, Sample, score, search
 from glassformer.decoding.predictor import Uncached
+from tests.examples import max_examples
 from tests.models import build, configs, seeds, sources
 
-hundreds = {"max_examples": 200}
+HUNDREDS = 200
 short = {"longest": 0.5, "extra": 4}
 
 
@@ -32,7 +32,7 @@ def searched(model, texts, how, **more):
     return search(Plain(model), [Request(text) for text in texts], how, **more)
 
 
-@tries(**hundreds)
+@max_examples(HUNDREDS)
 @given(
     configs(),
     seeds,
@@ -50,7 +50,7 @@ def test_cached_is_uncached(config, seed, how):
             assert one.tokens == other.tokens or same[0].score == pytest.approx(same[1].score, rel=1e-9)
 
 
-@tries(**hundreds)
+@max_examples(HUNDREDS)
 @given(configs(), seeds, st.floats(0, 2))
 def test_a_search_and_a_score_agree(config, seed, penalty):
     model = lively(config, seed)
@@ -64,7 +64,7 @@ def test_a_search_and_a_score_agree(config, seed, penalty):
             assert ours.score == pytest.approx(theirs.score, rel=1e-9, abs=1e-9)
 
 
-@tries(max_examples=100)
+@max_examples(100)
 @given(configs(), seeds, st.randoms())
 def test_neighbours_do_not_matter(config, seed, chance):
     model = lively(config, seed)
@@ -80,7 +80,7 @@ def test_neighbours_do_not_matter(config, seed, chance):
                 assert one.tokens == other.tokens or one.score == pytest.approx(other.score, rel=1e-9)
 
 
-@tries(max_examples=50)
+@max_examples(50)
 @given(configs(), seeds)
 def test_a_model_answers_with_itself_as_alone(config, seed):
     model = lively(config, seed)

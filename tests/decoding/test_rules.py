@@ -4,19 +4,19 @@ import random
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 
 from glassformer.decoding.rules import Request, occurs, overlap, repeating, rules_for
 from glassformer.decoding.settings import Beam
 from glassformer.errors import InputError
+from tests.examples import max_examples
 
 EOS = 0
 tokens = st.lists(st.integers(1, 4), max_size=12)
 phrase = st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple)
 
 
-@tries(max_examples=500)
+@max_examples(500)
 @given(
     st.integers(1, 8),
     st.lists(st.integers(1, 4), max_size=3).map(tuple),

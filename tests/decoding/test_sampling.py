@@ -3,12 +3,12 @@
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 
 from glassformer.decoding import Request, Sample, search
 from glassformer.decoding.candidates import filtered, inverse
 from tests.decoding.tables import Table
+from tests.examples import max_examples
 
 logits = st.lists(st.floats(-8, 8), min_size=2, max_size=12).map(lambda row: torch.tensor([row]).double())
 
@@ -18,7 +18,7 @@ def test_without_options_nothing_is_filtered(row):
     assert torch.allclose(filtered(row, Sample()), row.softmax(-1))
 
 
-@tries(max_examples=300)
+@max_examples(300)
 @given(logits, st.integers(0, 6), st.floats(0.05, 1), st.floats(0, 0.5))
 def test_filters_keep_the_likeliest_that_they_name(row, top_k, top_p, epsilon):
     p = row.softmax(-1)[0]

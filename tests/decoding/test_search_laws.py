@@ -5,7 +5,6 @@ import itertools
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 
 from glassformer.decoding import Beam, Ensemble, Load, Request, Sample, Task, search
@@ -15,8 +14,9 @@ from glassformer.decoding.search import _joining
 from glassformer.decoding.workers import Hands
 from glassformer.errors import InputError
 from tests.decoding.tables import BOS, EOS, PAD, Table
+from tests.examples import max_examples
 
-hundreds = {"max_examples": 300}
+HUNDREDS = 300
 tables = st.builds(Table, st.integers(0, 2**32), st.integers(4, 9), st.floats(0.3, 5))
 sources = st.lists(st.integers(3, 9), min_size=1, max_size=6)
 batches = st.lists(sources, min_size=1, max_size=5)
@@ -39,7 +39,7 @@ def searched(table, texts, how, **more):
     return search(table, [Request(text) for text in texts], how, **more)
 
 
-@tries(**hundreds)
+@max_examples(HUNDREDS)
 @given(tables, batches, penalties, st.integers(1, 6), st.integers(1, 5))
 def test_hypotheses_are_sorted_distinct_ended_and_the_models_own(table, texts, penalty, size, n_best):
     how = Beam(size=size, n_best=n_best, length_penalty=penalty, **short)
@@ -56,7 +56,7 @@ def test_hypotheses_are_sorted_distinct_ended_and_the_models_own(table, texts, p
             assert hypothesis.score == pytest.approx(expected)
 
 
-@tries(**hundreds)
+@max_examples(HUNDREDS)
 @given(tables, batches, penalties)
 def test_a_beam_of_one_is_greedy(table, texts, penalty):
     for text, [found] in zip(texts, searched(table, texts, Beam(size=1, length_penalty=penalty, **short)), strict=True):
@@ -68,7 +68,7 @@ def test_a_beam_of_one_is_greedy(table, texts, penalty):
         assert found.tokens == written
 
 
-@tries(**hundreds)
+@max_examples(HUNDREDS)
 @given(tables, batches, penalties, st.integers(2, 6))
 def test_no_beam_answers_worse_than_greedy(table, texts, penalty, size):
     greedy = searched(table, texts, Beam(size=1, length_penalty=penalty, **short))
@@ -77,7 +77,7 @@ def test_no_beam_answers_worse_than_greedy(table, texts, penalty, size):
         assert other.score >= one.score - 1e-12
 
 
-@tries(**hundreds)
+@max_examples(HUNDREDS)
 @given(tables, sources, penalties, st.integers(1, 4))
 def test_a_beam_large_enough_is_exhaustive(table, text, penalty, n_best):
     table.vocab_size = 5  # padding, start, end and two others: three tokens to write with
@@ -88,7 +88,7 @@ def test_a_beam_large_enough_is_exhaustive(table, text, penalty, n_best):
     assert [h.score for h in found] == pytest.approx(sorted(scores, reverse=True)[:n_best])
 
 
-@tries(**hundreds)
+@max_examples(HUNDREDS)
 @given(tables, batches, penalties, st.integers(1, 5), st.integers(1, 5), st.booleans())
 def test_the_first_of_several_is_the_one(table, texts, penalty, size, n_best, keep_greedy):
     n_best = min(n_best, size)
@@ -98,7 +98,7 @@ def test_the_first_of_several_is_the_one(table, texts, penalty, size, n_best, ke
     assert [own[:1] for own in several] == alone
 
 
-@tries(**hundreds)
+@max_examples(HUNDREDS)
 @given(tables, batches, st.randoms(), loads, st.booleans(), st.booleans())
 def test_neighbours_and_places_do_not_matter(table, texts, chance, load, draw, refills):
     table.refills = refills
@@ -110,7 +110,7 @@ def test_neighbours_and_places_do_not_matter(table, texts, chance, load, draw, r
     assert [tokens_of(shuffled)[order.index(i)] for i in range(len(texts))] == tokens_of(together)
 
 
-@tries(**hundreds)
+@max_examples(HUNDREDS)
 @given(
     tables,
     batches,
@@ -129,7 +129,7 @@ def test_what_is_forced_always_comes(table, texts, prefix, phrases, how):
                 assert occurs(phrase, hypothesis.tokens)
 
 
-@tries(**hundreds)
+@max_examples(HUNDREDS)
 @given(tables, batches, st.integers(1, 3), st.floats(0, 1), st.booleans())
 def test_what_is_forbidden_never_comes(table, texts, no_repeat, shortest, draw):
     table.vocab_size = 9
@@ -144,7 +144,7 @@ def test_what_is_forbidden_never_comes(table, texts, no_repeat, shortest, draw):
                 assert len(tokens) - 1 >= int(shortest * len(text))
 
 
-@tries(**hundreds)
+@max_examples(HUNDREDS)
 @given(tables, batches)
 def test_diversity_changes_the_company_and_no_score(table, texts):
     for text, own in zip(texts, searched(table, texts, Beam(size=4, n_best=4, diversity=2.0)), strict=True):
@@ -152,7 +152,7 @@ def test_diversity_changes_the_company_and_no_score(table, texts):
             assert hypothesis.log_probabilities == pytest.approx(table.log_ps(text, hypothesis.tokens))
 
 
-@tries(max_examples=50)
+@max_examples(50)
 @given(tables, batches, st.integers(0, 100))
 def test_a_model_agrees_with_itself_and_an_ensemble_takes_the_mean(table, texts, seed):
     how = Beam(size=3, **short)
@@ -181,7 +181,7 @@ def test_what_a_model_cannot_write_is_refused():
             searched(damaged, [[3]], how)
 
 
-@tries(**hundreds)
+@max_examples(HUNDREDS)
 @given(
     st.lists(st.integers(1, 60), min_size=1, max_size=30),
     st.builds(Load, st.integers(1, 200), st.sampled_from([None, 1, 3, 8]), st.sampled_from([None, 1, 5, 20])),

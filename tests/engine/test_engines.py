@@ -6,7 +6,6 @@ from functools import cache
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import settings as tries
 
 from glassformer import Translator, street
 from glassformer.decoding import Beam, Load, Request, Sample, search
@@ -16,11 +15,12 @@ from glassformer.engine.fast import Fast
 from glassformer.engine.library import library
 from glassformer.errors import DirectoryError, InputError, SettingsError
 from tests.decoding.test_models import lively, texts_of
+from tests.examples import ALL, max_examples
 from tests.models import configs, seeds
 from tests.small_translator import model as small_model
 from tests.small_translator import saved
 
-SENTENCES = 2000
+SENTENCES = 2000 if ALL else 200
 LOADS = [Load(sentences=count) for count in (1, 2, 7, 8, 64)] + [Load(workers=2), Load(positions=500)]
 
 
@@ -33,7 +33,7 @@ def streets() -> tuple[Translator, list[Request]]:
 
 @pytest.mark.skipif(library() is None, reason="there is no C compiler on this machine")
 @pytest.mark.parametrize("precision", ["float32", "float16", "int8"])
-def test_two_thousand_sentences_do_not_depend_on_their_neighbours(precision):
+def test_sentences_do_not_depend_on_their_neighbours(precision):
     translator, requests = streets()
     predictor = open_predictor(translator.model, EngineOptions(precision=precision))
     alone = search(predictor, requests, Beam(), LOADS[0])
@@ -44,7 +44,7 @@ def test_two_thousand_sentences_do_not_depend_on_their_neighbours(precision):
         assert dict(zip(order, found, strict=True)) == dict(enumerate(alone))  # to the last bit
 
 
-def test_two_thousand_sentences_by_the_plain_model():
+def test_the_same_sentences_by_the_plain_model():
     translator, requests = streets()
     plain = open_engine([translator.model], EngineOptions(engine="plain"))
     texts = [own[0].tokens for own in plain.search(requests, Beam())]
@@ -56,7 +56,7 @@ def test_two_thousand_sentences_by_the_plain_model():
     assert [shuffled[order.index(i)][0].tokens for i in range(len(texts))] == texts
 
 
-@tries(max_examples=20)
+@max_examples(20)
 @given(configs(), seeds)
 def test_the_plain_model_is_exact_when_asked(config, seed):
     model, texts = lively(config, seed).float(), texts_of(config, seed)

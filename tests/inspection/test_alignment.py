@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer import Translator, load_model, street
@@ -34,6 +34,7 @@ from glassformer.sealed import verify
 from glassformer.shelf import find_model
 from glassformer.street.links import links as true_links
 from glassformer.street.links import words as street_words
+from tests.examples import max_examples
 from tests.models import build, configs, seeds
 from tests.small_translator import model as small_model
 from tests.small_translator import saved
@@ -139,7 +140,7 @@ def naive(model, pair, choice):
     return rows
 
 
-@settings(max_examples=40)
+@max_examples(40)
 @given(configs(), seeds)
 def test_looks_are_what_one_gets_word_by_word(config, seed):
     model = build(config, seed)
@@ -154,7 +155,7 @@ def test_looks_are_what_one_gets_word_by_word(config, seed):
         torch.testing.assert_close(found[number], expected, atol=1e-9, rtol=0)
 
 
-@settings(max_examples=40)
+@max_examples(40)
 @given(configs(), seeds)
 def test_every_target_word_has_one_link_whose_weight_is_a_share_of_one(config, seed):
     model = build(config, seed)
@@ -173,7 +174,7 @@ def test_every_target_word_has_one_link_whose_weight_is_a_share_of_one(config, s
             assert link.uncertain == (link.spread > choice.warn_above)
 
 
-@settings(max_examples=30)
+@max_examples(30)
 @given(configs(), seeds)
 def test_other_orders_and_other_neighbours_give_the_same_links(config, seed):
     model = build(config, seed)
@@ -204,7 +205,7 @@ def test_the_spread_goes_from_one_word_to_all_alike(words, rows, seed):
     torch.testing.assert_close(spread(weights), entropy)
 
 
-@settings(max_examples=30)
+@max_examples(30)
 @given(configs(), seeds)
 def test_links_both_ways_and_of_some_share_are_fewer_of_the_same(config, seed):
     model = build(config, seed)
@@ -227,7 +228,7 @@ def test_a_head_that_the_model_does_not_have_is_named():
 # ---- choosing
 
 
-@settings(max_examples=30)
+@max_examples(30)
 @given(configs(), seeds)
 def test_a_choice_is_no_worse_on_its_own_pairs_than_any_head_or_the_simple_rule(config, seed):
     model = build(config, seed)

@@ -11,7 +11,6 @@ from html.parser import HTMLParser
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 from safetensors.torch import load as read_tensors
 
@@ -23,6 +22,7 @@ from glassformer.inspection.explorer.page import SCRIPT, page_of
 from glassformer.inspection.manifest import Folded, unfolded
 from glassformer.translator import Translator
 from tests import small_translator
+from tests.examples import max_examples
 from tests.models import build, configs, seeds, sources
 
 HOSTILE = [
@@ -107,7 +107,7 @@ def test_a_trace_from_a_file_makes_the_same_page_as_the_one_in_memory(traced, tm
     assert page_of(traced, packed(traced)) == first  # and the same bytes each time
 
 
-@tries(max_examples=15)
+@max_examples(15)
 @given(configs(), seeds)
 @torch.no_grad()
 def test_every_kind_of_model_has_a_page(config, seed):
@@ -134,7 +134,7 @@ def test_a_hostile_sentence_stays_text(translator, text):
     assert re.search(r"<title>[^<]*</title>", page)
 
 
-@tries(max_examples=50)
+@max_examples(50)
 @given(st.text())
 def test_any_name_stays_text(text):
     found = _SMALL

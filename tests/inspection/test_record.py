@@ -6,8 +6,9 @@ import torch
 from glassformer.errors import InputError
 from glassformer.inspection import record
 from glassformer.model import Transformer, preset, taps
+from tests.examples import only_in_test_all
 from tests.models import build, sources, targets
-from tests.plainly import run_plainly
+from tests.processes import run_plainly
 
 
 @pytest.fixture
@@ -105,6 +106,7 @@ def test_a_compiled_model_is_refused(model, how):
         pass
 
 
+@only_in_test_all  # the compiler alone takes ten seconds to import
 @pytest.mark.parametrize(
     "options",
     ['dynamic=True, positions="sinusoidal"', 'positions="rotary"', 'positions="relative"', 'positions="learned"'],

@@ -9,7 +9,6 @@ import struct
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 
@@ -19,6 +18,7 @@ from glassformer.errors import DirectoryError, GlassformerError, InputError
 from glassformer.inspection import Trace, record, trace
 from glassformer.model import ModelConfig, taps
 from glassformer.model.attention import merge_heads, split_heads
+from tests.examples import max_examples
 from tests.models import build, configs, seeds, sources, talkative
 from tests.small_translator import model as small_model
 from tests.small_translator import tokenizer as small_tokenizer
@@ -37,7 +37,7 @@ def whole(model, request, target):
     return model(torch.tensor([request.source]), torch.tensor([[model.config.bos_id, *target[:-1]]]))[0]
 
 
-@tries(max_examples=40)
+@max_examples(40)
 @given(configs(), seeds, st.sampled_from([torch.float64, torch.float32]))
 @torch.no_grad()
 def test_tracing_changes_no_bit_and_leaves_the_model_alone(config, seed, dtype):
@@ -51,7 +51,7 @@ def test_tracing_changes_no_bit_and_leaves_the_model_alone(config, seed, dtype):
     )
 
 
-@tries(max_examples=30)
+@max_examples(30)
 @given(configs(), seeds)
 @torch.no_grad()
 def test_every_tap_is_there_with_its_axes(config, seed):
@@ -66,7 +66,7 @@ def test_every_tap_is_there_with_its_axes(config, seed):
     assert len(traced.target) == len(traced.reads) == sizes["T"]
 
 
-@tries(max_examples=30)
+@max_examples(30)
 @given(configs(), seeds, st.sampled_from([0.0, 0.1, 0.5]))
 @torch.no_grad()
 def test_what_training_would_count_can_be_redone_from_a_trace(config, seed, smoothing):
@@ -80,7 +80,7 @@ def test_what_training_would_count_can_be_redone_from_a_trace(config, seed, smoo
     torch.testing.assert_close(found, wanted)
 
 
-@tries(max_examples=30)
+@max_examples(30)
 @given(configs(), seeds)
 @torch.no_grad()
 def test_attention_can_be_redone_from_a_trace(config, seed):
@@ -104,7 +104,7 @@ def test_attention_can_be_redone_from_a_trace(config, seed):
                 torch.testing.assert_close(traced[f"{name}.{letter}"], again, rtol=0, atol=1e-6)
 
 
-@tries(max_examples=40)
+@max_examples(40)
 @given(configs(), seeds)
 @torch.no_grad()
 def test_a_cached_step_says_what_the_trace_says(config, seed):
@@ -136,10 +136,11 @@ def test_a_cached_step_says_what_the_trace_says(config, seed):
         torch.testing.assert_close(state.source[i].v[0], own.v)
 
 
-@tries(max_examples=100)
+@max_examples(100)
 @given(configs(), seeds, beams)
 def test_the_tree_holds_every_hypothesis_and_its_score(config, seed, how):
-    model, request = talkative(config, seed), asked(config, seed)
+    """In float64: in float32 a model of two columns, norms first, was 3e-4 apart from itself scored all at once."""
+    model, request = talkative(config, seed).double(), asked(config, seed)
     [wanted] = search(Plain(model), [request], how)
     found, tree = search_tree(Plain(model), request, how)
     assert found == wanted
@@ -152,11 +153,11 @@ def test_the_tree_holds_every_hypothesis_and_its_score(config, seed, how):
     for own, again in zip(
         ended, score(model, [request.source] * len(targets), targets, how.length_penalty), strict=True
     ):
-        assert own.log_probabilities == pytest.approx(again.log_probabilities, abs=1e-4)
-        assert own.score == pytest.approx(again.score, abs=1e-4)
+        assert own.log_probabilities == pytest.approx(again.log_probabilities, rel=1e-9, abs=1e-9)
+        assert own.score == pytest.approx(again.score, rel=1e-9, abs=1e-9)
 
 
-@tries(max_examples=60)
+@max_examples(60)
 @given(configs(), seeds, beams)
 def test_a_tree_keeps_at_most_a_beam_at_each_step_and_says_why(config, seed, how):
     _, tree = search_tree(Plain(talkative(config, seed)), asked(config, seed), how)
@@ -172,31 +173,33 @@ def test_a_tree_keeps_at_most_a_beam_at_each_step_and_says_why(config, seed, how
         assert fates.count("displaced") <= 1
 
 
-@tries(max_examples=12)
+@max_examples(12)
 @given(configs(), seeds)
 @torch.no_grad()
 def test_any_hypothesis_can_be_followed_and_any_target_given(config, seed):
-    model, request = talkative(config, seed), asked(config, seed)
+    model, request = talkative(config, seed).double(), asked(config, seed)
     how = Beam(size=3, n_best=3, **short)
     best = trace(model, request, how=how)
     for number, node in enumerate(best.tree.ended[:3]):
         followed = trace(model, request, how=how, hypothesis=number)
         assert followed.about.target.ids == best.tree.tokens(node)
-        assert followed.log_probabilities == pytest.approx(best.tree.hypothesis(node).log_probabilities, abs=1e-4)
+        found = best.tree.hypothesis(node).log_probabilities
+        assert followed.log_probabilities == pytest.approx(found, rel=1e-9, abs=1e-9)
         given_ = trace(model, request, followed.about.target.ids)
         assert given_.tree is None
         assert torch.equal(given_["logits"], followed["logits"])
     for node in (1, len(best.tree) // 2, len(best.tree) - 1):  # kept or dropped, ended or not
         followed = trace(model, request, how=how, node=node)
         assert followed.about.target.ids == best.tree.tokens(node)
-        assert followed.log_probabilities == pytest.approx(best.tree.hypothesis(node).log_probabilities, abs=1e-4)
+        found = best.tree.hypothesis(node).log_probabilities
+        assert followed.log_probabilities == pytest.approx(found, rel=1e-9, abs=1e-9)
     with pytest.raises(InputError, match=r"none is \d+\."):
         trace(model, request, how=how, node=len(best.tree))
     with pytest.raises(InputError, match=r"and none is \d+: widen the beam"):
         trace(model, request, how=how, hypothesis=len(best.tree.ended))
 
 
-@tries(max_examples=20)
+@max_examples(20)
 @given(configs(), seeds, st.sampled_from(["attention", "full", "everything"]), st.booleans())
 @torch.no_grad()
 def test_what_is_saved_is_read_again(tmp_path_factory, config, seed, detail, half):

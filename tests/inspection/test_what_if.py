@@ -6,7 +6,6 @@ import math
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 
 from glassformer import Translator
@@ -26,11 +25,11 @@ from glassformer.inspection.changes import (
     attentions,
 )
 from glassformer.model import taps
+from tests.examples import max_examples
 from tests.models import build, configs, seeds, sources, targets
 from tests.small_translator import model as small_model
 from tests.small_translator import tokenizer as small_tokenizer
 
-few = {"max_examples": 20}
 HOW = Beam(size=2, longest=0.5, extra=4)
 
 
@@ -56,7 +55,7 @@ def attention(model, name):
     return model.get_submodule(name)
 
 
-@tries(**few)
+@max_examples(20)
 @given(configs(), seeds)
 def test_no_change_changes_nothing_and_the_model_is_left_alone(config, seed):
     model = build(config, seed)
@@ -71,7 +70,7 @@ def test_no_change_changes_nothing_and_the_model_is_left_alone(config, seed):
     assert all(torch.equal(weights[name], now) for name, now in model.state_dict().items())
 
 
-@tries(**few)
+@max_examples(20)
 @given(configs(), seeds, st.integers(0, 100))
 @torch.no_grad()
 def test_a_head_without_its_columns_of_w_o_is_a_head_removed(config, seed, draw):
@@ -83,7 +82,7 @@ def test_a_head_without_its_columns_of_w_o_is_a_head_removed(config, seed, draw)
     torch.testing.assert_close(removed, logits(model, config, seed))
 
 
-@tries(**few)
+@max_examples(20)
 @given(configs(), seeds, st.integers(0, 100))
 def test_an_averaged_head_says_its_mean_everywhere(config, seed, draw):
     model = build(config, seed)
@@ -95,7 +94,7 @@ def test_an_averaged_head_says_its_mean_everywhere(config, seed, draw):
     torch.testing.assert_close(context, mean.expand_as(context))
 
 
-@tries(**few)
+@max_examples(20)
 @given(configs(), seeds, st.integers(0, 100))
 def test_a_cut_edge_has_no_weight_and_its_share_goes_to_the_others(config, seed, draw):
     model = build(config, seed)
@@ -118,7 +117,7 @@ def test_an_edge_that_is_all_a_position_sees_must_stay():
         what_if(model, before, [CutEdge(at="decoder.layers.0.self_attention", query=0, key=0)])
 
 
-@tries(**few)
+@max_examples(20)
 @given(configs(), seeds, st.integers(0, 100), st.booleans())
 def test_uniform_attention_looks_at_all_alike(config, seed, draw, every_head):
     model = build(config, seed)
@@ -129,7 +128,7 @@ def test_uniform_attention_looks_at_all_alike(config, seed, draw, every_head):
     torch.testing.assert_close(after[f"{name}.weights"][head], seen.double() / seen.sum(-1, keepdim=True))
 
 
-@tries(**few)
+@max_examples(20)
 @given(configs(), seeds, st.integers(0, 100))
 @torch.no_grad()
 def test_a_feed_forward_that_says_0_is_one_skipped(config, seed, draw):
@@ -146,7 +145,7 @@ def test_a_feed_forward_that_says_0_is_one_skipped(config, seed, draw):
     torch.testing.assert_close(skipped, logits(model, config, seed))
 
 
-@tries(**few)
+@max_examples(20)
 @given(configs(), seeds, st.integers(0, 100), st.integers(0, 100))
 @torch.no_grad()
 def test_matrices_of_another_are_matrices_copied_from_it(config, seed, draw, other):
@@ -159,7 +158,7 @@ def test_matrices_of_another_are_matrices_copied_from_it(config, seed, draw, oth
     torch.testing.assert_close(replaced, logits(model, config, seed))
 
 
-@tries(**few)
+@max_examples(20)
 @given(configs(decoder_layers=2), seeds)
 @torch.no_grad()
 def test_two_attentions_can_change_their_matrices_with_each_other(config, seed):
@@ -175,7 +174,7 @@ def test_two_attentions_can_change_their_matrices_with_each_other(config, seed):
     torch.testing.assert_close(swapped, logits(model, config, seed))
 
 
-@tries(**few)
+@max_examples(20)
 @given(configs(), seeds)
 def test_other_tokens_are_another_source_and_a_prefix_is_kept(config, seed):
     model, request = build(config, seed), one(config, seed)
@@ -191,7 +190,7 @@ def test_other_tokens_are_another_source_and_a_prefix_is_kept(config, seed):
     assert forced.about.target.ids[:2] == [first, first]
 
 
-@tries(max_examples=20)
+@max_examples(20)
 @given(configs(), seeds, st.integers(0, 100), st.integers(0, 100))
 def test_what_ifs_compose(config, seed, draw, other):
     """One after another = both at once; and in any order, where they are about different things."""
@@ -209,7 +208,7 @@ def test_what_ifs_compose(config, seed, draw, other):
     torch.testing.assert_close(turned["logits"], together["logits"])
 
 
-@tries(max_examples=20)
+@max_examples(20)
 @given(configs(), seeds)
 def test_a_change_that_names_positions_is_searched_without_a_cache_and_finds_the_same(config, seed):
     """A cut beyond the sentence's end cuts nothing."""
@@ -220,7 +219,7 @@ def test_a_change_that_names_positions_is_searched_without_a_cache_and_finds_the
     assert sum(found.log_probabilities) == pytest.approx(best.log_probability, rel=1e-9, abs=1e-9)
 
 
-@tries(max_examples=15)
+@max_examples(15)
 @given(configs(encoder_layers=1, decoder_layers=1), seeds)
 @torch.no_grad()
 def test_a_head_that_says_nothing_is_worth_nothing(config, seed):

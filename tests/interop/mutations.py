@@ -1,5 +1,7 @@
-"""How many faults are tried in each kind of file: a few in every test run, thousands by `make hostile`."""
+"""How many faults are tried in each kind of file: `make hostile` tries many more."""
 
 import os
 
-MUTATIONS = int(os.environ.get("GLASSFORMER_MUTATIONS", "200"))
+from tests.examples import ALL
+
+MUTATIONS = int(os.environ.get("GLASSFORMER_MUTATIONS", "2000" if ALL else "100"))

@@ -34,11 +34,12 @@ from glassformer.interop.tutorial import NAMES as TUTORIAL
 from glassformer.interop.tutorial import open_tutorial
 from glassformer.model import ModelConfig, load_model, save_model
 from glassformer.sealed import MANIFEST, building
+from tests.examples import dice
 from tests.interop.memory import BASE, measured
 from tests.interop.mutations import MUTATIONS
 from tests.interop.test_marian_file import mutated
 from tests.models import build
-from tests.plainly import run_plainly
+from tests.processes import run_fresh
 
 SECONDS = 2
 TOKENS = 64
@@ -268,7 +269,7 @@ def used(path: Path) -> None:
 def test_a_damaged_directory_gives_a_model_or_a_sentence(kind, tmp_path):
     here = hugging_face(tmp_path / "model", kind)
     files = {path.name: path.read_bytes() for path in sorted(here.iterdir())}
-    chance, refused = random.Random(kind), 0
+    chance, refused = dice(kind), 0
     assert heard(used, here) is None
     for _ in range(MUTATIONS):
         name = chance.choice(list(files))
@@ -285,7 +286,7 @@ def test_a_damaged_run_of_fairseq_gives_a_model_or_a_sentence(tmp_path):
     here = tmp_path / "run"
     saved = fairseq_run(here)
     files = {path.name: path.read_bytes() for path in sorted(here.iterdir())}
-    chance, refused = random.Random(1), 0
+    chance, refused = dice("fairseq"), 0
     assert heard(open_fairseq, saved, here / "checkpoint_best.pt") is None
     for _ in range(MUTATIONS):
         wrong, name = dict(saved), None
@@ -325,7 +326,7 @@ def other_tensors(tensors: dict[str, Any], chance: random.Random) -> dict[Any, A
 
 def test_a_damaged_state_dict_of_the_tutorial_gives_a_model_or_a_sentence(tmp_path):
     weights, path = tutorial_weights(), tmp_path / "tut6-model.pt"
-    chance, refused = random.Random(2), 0
+    chance, refused = dice("tensors"), 0
     assert heard(open_tutorial, weights, path, 2) is None
     for _ in range(MUTATIONS):
         heads = chance.choice([2, 2, 2, 2, None, 3, -1, 10**9])
@@ -339,7 +340,7 @@ def test_a_damaged_model_of_ours_with_the_right_seal_gives_a_model_or_a_sentence
     here = tmp_path / "ours"
     save_model(build(ModelConfig(vocab_size=TOKENS, **SIZES), dtype=torch.float32), here)
     files = {path.name: path.read_bytes() for path in sorted(here.iterdir()) if path.name != MANIFEST}
-    chance, refused = random.Random(3), 0
+    chance, refused = dice("directory"), 0
     for number in range(MUTATIONS // 4):
         name = chance.choice(list(files))
         sealed(tmp_path / str(number), files | {name: damaged(name, files[name], chance)})
@@ -596,7 +597,7 @@ def test_what_is_made_with_intent_is_refused_in_a_sentence_and_nothing_runs(tmp_
     first = [str(hugging_face(here / "good" / kind, kind)) for kind in FAMILIES]
     asked = {"first": first, "paths": [str(path) for path in (*wanted, cached)], "answer": str(tmp_path / "answer")}
     write(tmp_path / "asked", asked)
-    run_plainly(CHILD, str(tmp_path / "asked"))
+    run_fresh(CHILD, str(tmp_path / "asked"))
     found = json.loads((tmp_path / "answer").read_bytes())
     assert found.pop(str(cached))[:2] == [None, []]
     for path, pattern in wanted.items():

@@ -14,6 +14,7 @@ from glassformer.interop.onnx import write_onnx
 from glassformer.model import ModelConfig, load_model
 from glassformer.shelf import find_model, tokenizer_of
 from glassformer.trial import agreement
+from tests.examples import ALL
 from tests.models import talkative
 
 MULTI30K = Path(__file__).parents[3] / "shared/data/multi30k/raw/test_2016_flickr.en"
@@ -44,8 +45,8 @@ SIZES = {"d_model": 32, "n_heads": 4, "d_ff": 48, "encoder_layers": 2, "decoder_
 
 @pytest.fixture(scope="module")
 def sources():
-    """200 sentences of Multi30k where it is, else of the built-in corpus, as ids of the built-in tokenizer."""
-    if MULTI30K.exists():
+    """Ids of 200 sentences of the built-in corpus, or in `make test-all` of Multi30k where it is."""
+    if ALL and MULTI30K.exists():
         lines = MULTI30K.read_text().splitlines()[:200]
     else:
         lines = [pair.source for pair in street.sentences("test", 200)]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 
 from glassformer.decoding import Beam, Request, score
 from glassformer.engine import EngineOptions, open_engine
@@ -11,6 +11,7 @@ from glassformer.errors import DirectoryError
 from glassformer.interop.marian.family import HELD, marian_names, open_marian, read_config, weights_of
 from glassformer.interop.marian.file import read_marian_file
 from glassformer.model import Transformer
+from tests.examples import max_examples
 from tests.interop import marian_writer as marian
 from tests.interop.marian_formulas import formulas
 from tests.models import configs
@@ -70,7 +71,7 @@ def test_logits_are_right_for_everything_else(no_bias, embedding, learned, sizes
     check(tmp_path, marian.options(tied_embeddings_all=False, tied_embeddings=True, **changes), learned=learned)
 
 
-@settings(max_examples=60)
+@max_examples(60)
 @given(configs())
 def test_names_there_and_back_are_the_same(config):
     names = marian_names(config)

@@ -16,6 +16,7 @@ from glassformer.errors import DirectoryError, GlassformerError
 from glassformer.interop.marian import open_marian
 from glassformer.interop.marian.file import read_marian_file
 from glassformer.interop.marian.text import read_options, read_vocabulary
+from tests.examples import dice
 from tests.interop import marian_writer as marian
 from tests.interop.mutations import MUTATIONS
 
@@ -276,7 +277,7 @@ SMALL = marian.options(dec_depth=1, enc_depth=1, dim_emb=4, transformer_dim_ffn=
 
 @pytest.mark.parametrize("kind", ["float32", "intgemm8", "npz", "inside the npz"])
 def test_damaged_files_give_our_errors_and_nothing_else(kind, tmp_path):
-    chance, refused = random.Random(kind), 0
+    chance, refused = dice(kind), 0
     path = tmp_path / ("model.npz" if "npz" in kind else "model.bin")
     found = marian.tensors(SMALL)
     entries = {f"{name}.npy": marian.npy(array) for name, array in marian.arrays(found, SMALL).items()}

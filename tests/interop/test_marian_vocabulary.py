@@ -1,7 +1,6 @@
 """What lies beside a Marian model: vocabularies as tokenizers, the decoder's options; and real students, if any."""
 
 import io
-import random
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import sentencepiece
 from glassformer.errors import DirectoryError
 from glassformer.interop.marian import open_marian
 from glassformer.translator import Translator
+from tests.examples import dice
 from tests.interop import marian_writer as marian
 from tests.interop.mutations import MUTATIONS
 from tests.interop.test_marian_file import is_refused, mutated
@@ -152,7 +152,7 @@ def test_damaged_texts_give_our_errors_and_nothing_else(tmp_path):
             f"{word}: {i}\n" for i, word in enumerate(["</s>", "<unk>", "'a'", '"\\x41"', "é"])
         ).encode(),
     }
-    chance = random.Random(1)
+    chance = dice("vocabulary")
     refused = 0
     for i in range(MUTATIONS // 8):
         for name, content in good.items():

@@ -13,7 +13,6 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as tries
 from transformers import PegasusTokenizer
 
 from glassformer.data import ForeignTokenizer
@@ -23,6 +22,7 @@ from glassformer.interop.door import open_foreign
 from glassformer.interop.hugging_face import open_hugging_face, write_hugging_face
 from glassformer.interop.hugging_face.tokenizer_json import json_tokenizer
 from glassformer.model import ModelConfig, Transformer
+from tests.examples import max_examples
 from tests.interop.test_tokenizers import MAKERS, TEXTS, anything, common, comparable, opened_by_them, pieces_of, small
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses:UserWarning")
@@ -93,7 +93,7 @@ def test_text_has_their_ids(saved, name):
 
 
 @every
-@tries(max_examples=100)
+@max_examples(100)
 @given(anything)
 def test_any_text_has_their_ids(saved, name, text):
     saved(name).check(text)

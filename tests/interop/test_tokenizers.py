@@ -18,7 +18,6 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import pytest
 import sentencepiece
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 from tokenizers import ByteLevelBPETokenizer, models, normalizers
 from tokenizers import Tokenizer as TheirTokenizer
@@ -35,6 +34,7 @@ from glassformer.errors import InputError
 from glassformer.interop.hugging_face import open_hugging_face, write_hugging_face
 from glassformer.interop.hugging_face.directory import FAMILIES, read_options
 from glassformer.model import ModelConfig, Transformer
+from tests.examples import max_examples
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses:UserWarning")
 
@@ -306,7 +306,7 @@ def test_text_has_their_ids(case, name):
 
 
 @every
-@tries(max_examples=150)
+@max_examples(150)
 @given(anything, st.sampled_from(["source", "target"]))
 def test_any_text_has_their_ids(case, name, text, side):
     if name in EXACT or "▁" not in text:  # in a normal form it would be a space

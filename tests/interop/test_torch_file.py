@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import pickle
-import random
 import re
 import resource
 import shutil
@@ -26,13 +25,13 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from glassformer.errors import DirectoryError, GlassformerError, InputError
 from glassformer.interop import torch_file, torch_pickle
 from glassformer.interop.torch_file import read_torch_file
+from tests.examples import dice, max_examples
 from tests.interop.mutations import MUTATIONS
 
 """A directory with checkpoints of others, to try this on."""
@@ -167,7 +166,7 @@ def checkpoints(draw, form):
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@tries(max_examples=100)
+@max_examples(100)
 @given(data=st.data(), protocol=st.sampled_from([2, 2, 3, 4, 5]))
 def test_ours_is_what_torch_loads(tmp_path, form, data, protocol):
     path = save(data.draw(checkpoints(form)), tmp_path / "any.pt", form, protocol)
@@ -571,7 +570,7 @@ def test_what_wants_too_much_gets_nothing(tmp_path, name, form):
     started = time.monotonic()
     with pytest.raises(DirectoryError, match=r"^\S+/bomb\.pt [^\n]*: [^\n]*\.$"):
         read_torch_file(path)
-    assert time.monotonic() - started < 2 + path.stat().st_size / 2**20 + 1
+    assert time.monotonic() - started < 30  # the process has 2 s; what the file wants would take hours
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -914,7 +913,7 @@ def test_damaged_files_are_refused_or_read_right(tmp_path, share):
     path, slowest, verdicts = tmp_path / "mutated.pt", 0.0, defaultdict(int)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for number in range(share, MUTATIONS, SHARES):
-        chance = random.Random(number)
+        chance = dice(f"torch {number}")
         content, form, data = chance.choice(files)
         path.write_bytes(mutated(chance, data, [other for _, _, other in files]))
         started = time.monotonic()
@@ -922,5 +921,5 @@ def test_damaged_files_are_refused_or_read_right(tmp_path, share):
         slowest = max(slowest, time.monotonic() - started)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert len(verdicts) >= 4 or MUTATIONS < 1000  # it happens that a file is damaged where nobody looks
-    assert slowest < 3  # the 2 s of the process, and a busy machine
+    assert slowest < 30  # the process has 2 s, but this one may have to wait for its turn
     assert grown * (1 if sys.platform == "darwin" else 1024) < 2**28

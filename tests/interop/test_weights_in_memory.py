@@ -13,7 +13,7 @@ from tests.interop import marian_writer
 from tests.interop.memory import measured
 from tests.interop.test_hostile import FAMILIES, write
 from tests.models import build
-from tests.plainly import run_plainly
+from tests.processes import run_fresh
 
 SIZES = {"vocab_size": 40_000, "d_model": 128, "n_heads": 2, "d_ff": 64, "encoder_layers": 1, "decoder_layers": 1}
 FORMS = {"float32": 1, "float16": 3, "bfloat16": 3, "npz": 2, "intgemm8": 9}
@@ -57,6 +57,6 @@ def open_and_measure(here: str, answer: str) -> None:
 
 
 def test_weights_take_what_float32_takes_and_their_file(tmp_path: Path) -> None:
-    run_plainly(CHILD, str(tmp_path), str(tmp_path / "answer"))
+    run_fresh(CHILD, str(tmp_path), str(tmp_path / "answer"))
     for form, (took, size) in json.loads((tmp_path / "answer").read_bytes()).items():
         assert took < FORMS[form] * size * 1.1 + 2**22, (form, took / size)

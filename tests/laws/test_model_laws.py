@@ -3,14 +3,14 @@
 import pytest
 import torch
 from hypothesis import example, given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 from torch.func import functional_call
 
 from glassformer.inspection import record
 from glassformer.model import ModelConfig, Transformer, preset
+from tests.examples import max_examples
 from tests.models import KINDS_OF_POSITIONS, build, configs, lengths, seeds, sources, targets
-from tests.plainly import run_plainly
+from tests.processes import run_plainly
 
 TOLERANCE = {"rtol": 1e-9, "atol": 1e-9}
 
@@ -19,7 +19,7 @@ def close(a: torch.Tensor, b: torch.Tensor) -> None:
     torch.testing.assert_close(a, b, **TOLERANCE)
 
 
-@tries(max_examples=200)
+@max_examples(200)
 @given(configs(), lengths, st.lists(st.integers(1, 4), min_size=1, max_size=12), seeds)
 @torch.no_grad()
 def test_one_token_at_a_time_equals_all_at_once(config, source_lengths, pieces, seed):
@@ -33,7 +33,7 @@ def test_one_token_at_a_time_equals_all_at_once(config, source_lengths, pieces, 
     assert state.length == target.shape[1]
 
 
-@tries(max_examples=100)
+@max_examples(100)
 @given(configs(), seeds, st.data())
 @torch.no_grad()
 def test_reordered_rows_go_on_as_if_they_had_always_stood_there(config, seed, data):
@@ -52,7 +52,7 @@ def test_reordered_rows_go_on_as_if_they_had_always_stood_there(config, seed, da
     close(model.step(target[:, 3:], state), model.step(target[:, 3:], before))  # the old state was not touched
 
 
-@tries(max_examples=150)
+@max_examples(150)
 @given(configs(), lengths, seeds)
 @torch.no_grad()
 def test_the_fused_path_equals_the_open_path(config, source_lengths, seed):
@@ -65,7 +65,7 @@ def test_the_fused_path_equals_the_open_path(config, source_lengths, seed):
     assert torch.equal(model(source, target), silent), "listening must leave no trace behind"
 
 
-@tries(max_examples=150)
+@max_examples(150)
 @given(configs(), st.lists(st.integers(1, 9), min_size=2, max_size=4), st.integers(0, 20), seeds)
 @torch.no_grad()
 def test_a_sentence_alone_equals_the_same_sentence_among_others(config, source_lengths, extra, seed):
@@ -80,7 +80,7 @@ def test_a_sentence_alone_equals_the_same_sentence_among_others(config, source_l
         close(together[i : i + 1, :own_target], alone)
 
 
-@tries(max_examples=60)
+@max_examples(60)
 @given(configs(), st.permutations(range(4)), seeds)
 @torch.no_grad()
 def test_a_permuted_batch_gives_permuted_results(config, order, seed):
@@ -102,7 +102,7 @@ def test_the_order_of_tokens_matters(positions, norm_first):
     assert (there - back).abs().max() > 1e-6  # a thousand million times the rounding
 
 
-@tries(max_examples=40)
+@max_examples(40)
 @given(configs(positions="rotary"), st.integers(1, 100), seeds)
 @torch.no_grad()
 def test_with_rotary_positions_only_distances_count(config, shift, seed):
@@ -117,7 +117,7 @@ def test_with_rotary_positions_only_distances_count(config, shift, seed):
     close(*found)
 
 
-@tries(max_examples=100)
+@max_examples(100)
 @given(configs(), st.integers(1, 6), seeds)
 def test_no_position_sees_the_future(config, cut, seed):
     """By the numbers and by the gradient: a value can coincide by chance, a gradient of exactly 0 cannot."""
@@ -135,7 +135,7 @@ def test_no_position_sees_the_future(config, cut, seed):
     assert torch.all(inputs[0].grad[:, cut:] == 0)
 
 
-@tries(max_examples=150)
+@max_examples(150)
 @given(configs(bos_id=1, pad_id=0, eos_id=2), st.sampled_from([float("nan"), 1e30, -1e30, float("inf")]), seeds)
 @torch.no_grad()
 def test_nothing_in_padding_changes_anything(config, poison, seed):
@@ -162,7 +162,7 @@ def test_nothing_in_padding_changes_anything(config, poison, seed):
     close(stepwise[tokens][:, real], clean)
 
 
-@tries(max_examples=60)
+@max_examples(60)
 @given(configs(), seeds)
 def test_a_sentence_of_nothing_but_padding_stays_finite(config, seed):
     """pytorch#103749, transformers#38690: a row that may look at nothing becomes NaN, and training with it."""
@@ -217,7 +217,7 @@ def test_a_mask_that_is_not_boolean_is_an_error(dtype):
     """)
 
 
-@tries(max_examples=25)
+@max_examples(25)
 @given(configs(activation="gelu"), seeds)
 def test_gradients_agree_with_finite_differences(config, seed):
     """Every parameter of the whole model at once, in float64, along random directions."""
@@ -261,7 +261,7 @@ def _check_gradients(model: Transformer, fast_mode: bool) -> None:
     assert torch.autograd.gradcheck(loss, everything, fast_mode=fast_mode, eps=1e-6, atol=1e-6, rtol=1e-4)
 
 
-@tries(max_examples=40)
+@max_examples(40)
 @given(configs(), seeds)
 def test_dropout_is_silent_when_not_training_and_repeats_with_its_seed(config, seed):
     model = build(config, seed)
@@ -275,7 +275,7 @@ def test_dropout_is_silent_when_not_training_and_repeats_with_its_seed(config, s
     assert torch.equal(*runs)
 
 
-@tries(max_examples=20)
+@max_examples(20)
 @given(configs(positions="rotary"), seeds)
 @example(config=preset("tiny", vocab_size=20), seed=0)
 def test_a_model_that_translated_first_can_still_be_trained(config, seed):

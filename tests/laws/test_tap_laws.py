@@ -4,7 +4,6 @@ import math
 
 import torch
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
@@ -12,6 +11,7 @@ from glassformer.inspection import record
 from glassformer.model import taps
 from glassformer.model.attention import merge_heads, split_heads
 from glassformer.model.dims import DIMENSIONS
+from tests.examples import max_examples
 from tests.models import build, configs, seeds, sources, targets
 
 
@@ -25,7 +25,7 @@ def attentions(model):
             yield name, module
 
 
-@tries(max_examples=60)
+@max_examples(60)
 @given(configs(), seeds)
 @torch.no_grad()
 def test_every_tap_speaks_once_in_a_forward_pass_with_the_shape_its_axes_say(config, seed):
@@ -43,7 +43,7 @@ def test_every_tap_speaks_once_in_a_forward_pass_with_the_shape_its_axes_say(con
         assert list(heard[name].shape) == [sizes[letter] for letter in heard.axes(name)], name
 
 
-@tries(max_examples=80)
+@max_examples(80)
 @given(configs(), seeds, st.sampled_from([torch.float32, torch.float64]), st.booleans())
 def test_listening_changes_no_bit_of_output_or_gradient(config, seed, dtype, training):
     """Not even of what dropout draws."""
@@ -63,7 +63,7 @@ def test_listening_changes_no_bit_of_output_or_gradient(config, seed, dtype, tra
     assert all(torch.equal(one, other) for one, other in zip(alone, heard, strict=True))
 
 
-@tries(max_examples=80)
+@max_examples(80)
 @given(configs(), seeds)
 @torch.no_grad()
 def test_attention_can_be_redone_from_what_its_taps_say(config, seed):
@@ -91,7 +91,7 @@ def test_attention_can_be_redone_from_what_its_taps_say(config, seed):
         close(output, attention.out_proj(merge_heads(context)))
 
 
-@tries(max_examples=60)
+@max_examples(60)
 @given(configs(), seeds)
 @torch.no_grad()
 def test_the_stacks_can_be_redone_from_what_their_taps_say(config, seed):
@@ -122,7 +122,7 @@ def test_the_stacks_can_be_redone_from_what_their_taps_say(config, seed):
     close(logits, F.linear(top, model.output_projection.weight, model.output_projection.bias))
 
 
-@tries(max_examples=60)
+@max_examples(60)
 @given(configs(decoder_ssru=True, positions="sinusoidal"), seeds)
 @torch.no_grad()
 def test_a_recurrence_can_be_redone_from_what_its_taps_say(config, seed):
@@ -142,7 +142,7 @@ def test_a_recurrence_can_be_redone_from_what_its_taps_say(config, seed):
         close(cells, forget * before + (1 - forget) * new)
 
 
-@tries(max_examples=200)
+@max_examples(200)
 @given(configs(), seeds)
 @torch.no_grad()
 def test_each_decoder_layer_makes_its_own_keys_and_values_of_the_memory_once_for_each_sentence(config, seed):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import shutil
 import string
 from pathlib import Path
@@ -10,13 +9,13 @@ from pathlib import Path
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import settings as tries
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from glassformer.errors import DirectoryError, GlassformerError, SettingsError
 from glassformer.model import Transformer, load_model, preset, save_model
 from glassformer.sealed import MANIFEST, building, verify
+from tests.examples import dice, max_examples
 from tests.models import build, configs, seeds, sources, targets
 
 FILES = {"config.json", "model.safetensors", "manifest.json"}
@@ -28,7 +27,7 @@ def saved(tmp_path) -> Path:
     return tmp_path / "model"
 
 
-@tries(max_examples=500)
+@max_examples(500)
 @given(configs(), seeds)
 @torch.no_grad()
 def test_random_models_come_back_with_the_same_bits(tmp_path_factory, config, seed):
@@ -75,8 +74,7 @@ def test_a_loaded_model_can_be_trained(saved):
 
 def test_two_hundred_corruptions_are_all_detected(saved, tmp_path):
     """safetensors loads 15 % of corrupted files without a word; the seal finds all of them."""
-    seed = random.randrange(2**32)
-    pick = random.Random(seed)
+    pick = dice("corruptions")
     for number in range(200):
         broken = tmp_path / "broken"
         shutil.copytree(saved, broken)
@@ -93,7 +91,7 @@ def test_two_hundred_corruptions_are_all_detected(saved, tmp_path):
             file.write_bytes(content)
             done = f"byte {place} changed to {content[place]}"
         with pytest.raises(GlassformerError):
-            pytest.fail(f"seed {seed}: {file.name} {done} and loaded: {load_model(broken)}")
+            pytest.fail(f"{file.name} {done} and loaded: {load_model(broken)}")
         shutil.rmtree(broken)
 
 

@@ -5,10 +5,10 @@ from collections import Counter
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import settings as tries
 
 from glassformer.inspection.parts import parts
 from glassformer.model import Transformer, preset
+from tests.examples import max_examples
 from tests.models import configs
 
 
@@ -69,7 +69,7 @@ def test_the_tutorial_has_the_count_it_prints():
     assert on_paper("tutorial").n_parameters == 9_038_341
 
 
-@tries(max_examples=50)
+@max_examples(50)
 @given(configs())
 def test_every_parameter_of_every_config_has_its_part(config):
     with torch.device("meta"):

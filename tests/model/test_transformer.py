@@ -6,7 +6,7 @@ import torch
 from glassformer.errors import InputError
 from glassformer.model import Transformer, preset
 from tests.models import KINDS_OF_POSITIONS, build, sources, targets
-from tests.plainly import run_plainly
+from tests.processes import run_plainly
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from glassformer.street.grammar import (
     because,
 )
 from glassformer.street.lexicon import MOVERS, PLACES, REASONS, VERBS
-from tests.plainly import ROOT
+from tests.processes import ROOT
 
 GENDERS = "mfn"
 ARTICLES = {"der", "die", "das", "den"}

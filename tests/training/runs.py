@@ -2,12 +2,15 @@
 
 import hashlib
 import multiprocessing
+import os
 import signal
 from pathlib import Path
 from typing import Any
 
 from glassformer import street
 from glassformer.training import Interrupted, Watcher, train
+from glassformer.training.watcher import Progress
+from tests.processes import forking
 
 
 def write_corpus(directory: Path, pairs: int = 300, split: street.Split = "train") -> dict[str, str]:
@@ -74,18 +77,29 @@ class Listener(Watcher):
         self.sayings.append(text)
 
 
-def train_silently(asked: dict[str, Any]) -> None:
+class Signalled(Watcher):
+    """Sends its own process a signal as soon as an update is done."""
+
+    def __init__(self, update: int, number: int) -> None:
+        self.update, self.number = update, number
+
+    def updated(self, progress: Progress) -> None:
+        if progress.update == self.update:
+            os.kill(os.getpid(), self.number)
+
+
+def train_silently(asked: dict[str, Any], watcher: Watcher | None = None) -> None:
     """For a process of its own: the exit code says how it ended."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the shell may have told its children to ignore it
     try:
-        train(asked)
+        train(asked, watcher or Watcher())
     except Interrupted as stopped:
         raise SystemExit(128 + stopped.received) from None
 
 
 def trained(asked: dict[str, Any], listener: Listener | None = None) -> dict[str, Any]:
     """What `train` returns or raises, in a process of its own: without checked annotations it is ten times as fast."""
-    context = _context()
+    context = forking()
     ours, theirs = context.Pipe()
     process = context.Process(target=_train_and_tell, args=(asked, theirs))
     process.start()
@@ -107,14 +121,15 @@ def _train_and_tell(asked: dict[str, Any], connection: Any) -> None:
         connection.send((error, listener.sayings))
 
 
-def in_own_process(asked: dict[str, Any]) -> multiprocessing.process.BaseProcess:
+def in_own_process(asked: dict[str, Any], watcher: Watcher | None = None) -> multiprocessing.process.BaseProcess:
     """A trainer that can be killed. The server that forks it has imported everything already."""
-    process = _context().Process(target=train_silently, args=(asked,))
+    process = forking().Process(target=train_silently, args=(asked, watcher))
     process.start()
     return process
 
 
-def _context() -> Any:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.training.runs"])
-    return context
+def killed_at(asked: dict[str, Any], update: int) -> None:
+    """A trainer that is killed as soon as an update is done."""
+    process = in_own_process(asked, Signalled(update, signal.SIGKILL))
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL

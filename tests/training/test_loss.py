@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
@@ -13,6 +12,7 @@ from glassformer.data.tokenizer import BOS, EOS, PAD
 from glassformer.model import ModelConfig
 from glassformer.training import summed_loss
 from glassformer.training.loss import agreeing_loss
+from tests.examples import max_examples
 from tests.models import build, configs, seeds
 
 ours = {"pad_id": PAD, "bos_id": BOS, "eos_id": EOS}
@@ -28,7 +28,7 @@ def pairs(config: ModelConfig, count: int, seed: int) -> list[tuple[np.ndarray, 
     return [(sentence(config.source_vocab_size), sentence(config.vocab_size)) for _ in range(count)]
 
 
-@tries(max_examples=60)
+@max_examples(60)
 @given(configs(**ours), seeds, st.floats(0, 0.5))
 @torch.no_grad()
 def test_it_is_the_sum_over_sentences_alone(config, seed, smoothing):
@@ -71,7 +71,7 @@ def test_the_target_is_shifted_exactly_once():
     assert batch.tokens == 6
 
 
-@tries(max_examples=60)
+@max_examples(60)
 @given(configs(**ours), seeds, st.floats(0, 0.5))
 def test_the_gradients_made_with_the_logits_are_autograds(config, seed, smoothing):
     """The fused way, and torch's own through the open projection: loss and every gradient, in float64."""
@@ -87,7 +87,7 @@ def test_the_gradients_made_with_the_logits_are_autograds(config, seed, smoothin
         torch.testing.assert_close(ours_, theirs, rtol=1e-9, atol=1e-11)
 
 
-@tries(max_examples=60)
+@max_examples(60)
 @given(configs(**ours), seeds, st.floats(0, 0.5), st.floats(0.1, 10))
 def test_agreement_has_autograds_gradients_and_costs_nothing_where_passes_agree(config, seed, smoothing, agreement):
     data = make_batch(pairs(config, 5, seed))

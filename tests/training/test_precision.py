@@ -3,7 +3,6 @@
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
@@ -12,6 +11,7 @@ from glassformer.model import ModelConfig, Transformer
 from glassformer.training.loss import LossOf, summed_loss
 from glassformer.training.machine import what_bits_depend_on
 from glassformer.training.precision import chosen_dtype, products_in
+from tests.examples import max_examples
 from tests.models import build, configs, seeds
 from tests.training.test_loss import ours, pairs
 
@@ -20,7 +20,7 @@ HALF = torch.bfloat16
 STEP = 2**-7  # one unit in the last place of bfloat16, relative to a number
 
 
-@tries(max_examples=100)
+@max_examples(100)
 @given(st.integers(1, 9), st.integers(1, 40), st.integers(1, 40), st.booleans(), seeds)
 def test_a_product_is_that_of_rounded_numbers(rows, inputs, outputs, biased, seed):
     """Against float64 on the rounded numbers; the result is rounded as well, to within one step of the sum's size."""
@@ -49,7 +49,7 @@ def test_a_product_is_that_of_rounded_numbers(rows, inputs, outputs, biased, see
         torch.testing.assert_close(bias.grad, by_y.sum((0, 1)))
 
 
-@tries(max_examples=40)
+@max_examples(40)
 @given(configs(**ours), seeds)
 def test_only_float32_is_rounded(config, seed):
     """A model in float64 has the same bits: tests of gradients can trust it, and so can whoever wants it."""

@@ -9,7 +9,8 @@ import torch
 
 from glassformer.model import load_model
 from glassformer.training.run import begin, open_run
-from tests.plainly import ROOT
+from tests.examples import cases, only_in_test_all
+from tests.processes import ROOT
 from tests.training.runs import fingerprint, options, trained
 
 IN_FLOAT64 = """
@@ -35,7 +36,7 @@ if rank == 0:
 """
 
 
-@pytest.mark.parametrize("parts", [3, 4, 1])
+@pytest.mark.parametrize("parts", cases(3, more=[4, 1]))
 def test_two_ranks_learn_what_one_learns(tmp_path, parts):
     """Dropout on, in float64, 20 updates over several epochs; with parts that do not divide evenly."""
     asked = options(tmp_path, parts=parts)
@@ -57,6 +58,7 @@ def test_two_ranks_learn_what_one_learns(tmp_path, parts):
         torch.testing.assert_close(shared[name], weight, rtol=0, atol=1e-9, msg=name)
 
 
+@only_in_test_all
 def test_local_ranks_give_a_whole_run_and_repeat_it(tmp_path):
     """Two processes of our own making: as good as one, and the same bits each time."""
     reports, prints = [], []
@@ -75,20 +77,15 @@ def test_local_ranks_give_a_whole_run_and_repeat_it(tmp_path):
 
 def test_a_run_of_two_ranks_is_stopped_and_goes_on(tmp_path):
     """Ctrl-C reaches the chief; the helper hears it from there, and both leave."""
-    import os
     import signal
-    import time
 
-    from tests.training.runs import in_own_process
+    from tests.training.runs import Signalled, in_own_process
 
     undisturbed = options(tmp_path, out="undisturbed", ranks=2, parts=2)
     trained(undisturbed)
     asked = options(tmp_path, ranks=2, parts=2)
-    process = in_own_process(asked)
-    while not (tmp_path / "run/step-6").exists():
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGINT)
-    process.join(20)
+    process = in_own_process(asked, Signalled(8, signal.SIGINT))
+    process.join(120)
     assert process.exitcode == 130
     process = in_own_process(asked)
     process.join(120)
@@ -96,6 +93,7 @@ def test_a_run_of_two_ranks_is_stopped_and_goes_on(tmp_path):
     assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "undisturbed")
 
 
+@only_in_test_all
 def test_two_ranks_can_be_asked_for_more_updates(tmp_path):
     """Every rank must know of it, or one would leave the other waiting."""
     asked = options(tmp_path, ranks=2, parts=2, updates=6)
@@ -111,6 +109,7 @@ def torchrun(arguments: list[str], cwd: Path) -> subprocess.CompletedProcess[str
     )  # fmt: skip
 
 
+@only_in_test_all
 def test_torchrun_trains_with_two_ranks(tmp_path):
     asked = options(tmp_path, parts=2)
     sections = {name: section for name, section in asked.items() if isinstance(section, dict)}
@@ -125,6 +124,7 @@ def test_torchrun_trains_with_two_ranks(tmp_path):
     assert report["machine"]["ranks"] == 2
 
 
+@only_in_test_all
 def test_torchrun_says_once_what_is_wrong(tmp_path):
     asked = options(tmp_path)
     done = torchrun(["train", "--out", "run", "--source", asked["data"]["source"], "--target", "nowhere"], tmp_path)

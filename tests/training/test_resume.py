@@ -11,9 +11,19 @@ import pytest
 
 from glassformer.errors import DirectoryError, GlassformerError, SettingsError
 from glassformer.training.checkpoint import newest_checkpoint
-from tests.training.runs import Listener, fingerprint, in_own_process, options, train_silently, trained
+from tests.examples import cases, only_in_test_all
+from tests.training.runs import (
+    Listener,
+    Signalled,
+    fingerprint,
+    in_own_process,
+    killed_at,
+    options,
+    train_silently,
+    trained,
+)
 
-KILLS = int(os.environ.get("GLASSFORMER_KILLS", "20"))
+KILLS = int(os.environ.get("GLASSFORMER_KILLS", "40"))
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +45,7 @@ def test_a_run_is_the_same_every_time(uninterrupted, tmp_path):
     assert fingerprint(Path(asked["out"])) == uninterrupted[0]
 
 
+@only_in_test_all
 def test_killed_at_random_moments_it_ends_with_the_same_bits(uninterrupted, tmp_path):
     """Dropout and accumulation on, in the middle of epochs, of validations and of saves. `GLASSFORMER_KILLS=200`."""
     expected, shortest = uninterrupted
@@ -62,42 +73,56 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(uninterrupted, tmp_
     pytest.fail(f"only {killed} of {KILLS} kills hit a running trainer")
 
 
+@pytest.mark.parametrize("update", cases(1, 7, more=[6, 12, 23]))
+def test_killed_after_any_update_it_ends_with_the_same_bits(uninterrupted, tmp_path, update):
+    """Before the first save, just before and after one, and shortly before the end."""
+    asked = options(tmp_path)
+    killed_at(asked, update)
+    in_own_process(asked).join(120)
+    assert fingerprint(Path(asked["out"])) == uninterrupted[0]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_asked_to_stop_it_saves_and_leaves_within_five_seconds(uninterrupted, tmp_path, number):
+def test_asked_to_stop_it_saves_and_leaves(uninterrupted, tmp_path, number):
+    """After the update in which it was asked."""
     asked = options(tmp_path)
     run = Path(asked["out"])
+    process = in_own_process(asked, Signalled(8, number))
+    process.join(120)
+    assert process.exitcode == 128 + number
+    assert newest_checkpoint(run, pytest.fail).state.update == 8
+    in_own_process(asked).join(120)
+    assert fingerprint(run) == uninterrupted[0]
+
+
+@only_in_test_all
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_asked_from_outside_it_leaves_within_five_seconds(tmp_path, number):
+    asked = options(tmp_path, updates=100_000)
     process = in_own_process(asked)
-    while not (run / "step-6").exists():
+    while not (Path(asked["out"]) / "step-6").exists():
+        assert process.is_alive()
         time.sleep(0.01)
     os.kill(process.pid, number)
     asked_at = time.monotonic()
     process.join(20)
     assert time.monotonic() - asked_at < 5
     assert process.exitcode == 128 + number
-    found = newest_checkpoint(run, pytest.fail)
-    assert 6 <= found.state.update < 24
-    in_own_process(asked).join(120)
-    assert fingerprint(run) == uninterrupted[0]
+    assert newest_checkpoint(Path(asked["out"]), pytest.fail).state.update >= 6
 
 
-def stopped_at_twelve(tmp_path: Path) -> dict:
+def stopped_after_twelve(tmp_path: Path) -> dict:
     """A run with two checkpoints, step-6 and step-12, and more to do."""
     asked = options(tmp_path)
-    run = Path(asked["out"])
-    process = in_own_process(asked)
-    while not (run / "step-12").exists():
-        time.sleep(0.005)
-    process.kill()
-    process.join()
-    for later in ("step-18", "step-24", "best-18", "best-24"):
-        if (run / later).exists():
-            pytest.skip("the machine was faster than this test")
+    killed_at(asked, 13)
     return asked
 
 
-@pytest.mark.parametrize("file", ["model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"])
+@pytest.mark.parametrize(
+    "file", cases("model.safetensors", more=["optimizer.safetensors", "state.json", "manifest.json"])
+)
 def test_a_damaged_checkpoint_is_set_aside_loudly(uninterrupted, tmp_path, file):
-    asked = stopped_at_twelve(tmp_path)
+    asked = stopped_after_twelve(tmp_path)
     run = Path(asked["out"])
     path = run / "step-12" / file
     contents = bytearray(path.read_bytes())
@@ -116,6 +141,7 @@ def test_two_trainers_on_one_directory_the_second_refuses(tmp_path):
     run = Path(asked["out"])
     process = in_own_process(asked)
     while not (run / "step-6").exists():
+        assert process.is_alive()
         time.sleep(0.01)
     try:
         with pytest.raises(DirectoryError, match=rf"another process \(process {process.pid} on "):
@@ -126,7 +152,7 @@ def test_two_trainers_on_one_directory_the_second_refuses(tmp_path):
 
 
 def test_what_a_killed_save_left_is_swept_away(tmp_path):
-    asked = stopped_at_twelve(tmp_path)
+    asked = stopped_after_twelve(tmp_path)
     left = Path(asked["out"]) / ".building-step-18-12345678"
     left.mkdir()
     (left / "model.safetensors").write_bytes(b"half")
@@ -135,14 +161,14 @@ def test_what_a_killed_save_left_is_swept_away(tmp_path):
 
 
 def test_other_settings_are_refused_by_name(tmp_path):
-    asked = stopped_at_twelve(tmp_path)
+    asked = stopped_after_twelve(tmp_path)
     changed = asked | {"seed": 2, "training": asked["training"] | {"label_smoothing": 0.2}}
     with pytest.raises(SettingsError, match=r"label_smoothing was 0.1 and is now 0.2; seed was 1 and is now 2"):
         trained(changed)
 
 
 def test_another_corpus_is_refused(tmp_path):
-    asked = stopped_at_twelve(tmp_path)
+    asked = stopped_after_twelve(tmp_path)
     with Path(asked["data"]["target"]).open("r+") as file:
         file.write("X")
     with pytest.raises(GlassformerError, match="The corpus is no longer the one"):

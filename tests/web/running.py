@@ -87,7 +87,7 @@ class Running:
         found = re.search(rf"^{re.escape('glassformer_' + name)} (\S+)$", self.get("/metrics").text, re.MULTILINE)
         return float(found[1]) if found else 0.0
 
-    def until(self, reached, seconds: float = 10) -> None:
+    def until(self, reached, seconds: float = 60) -> None:
         """Wait until something is so; fail if it never is."""
         end = time.monotonic() + seconds
         while not reached():

@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.data import ForeignTokenizer
@@ -18,6 +18,7 @@ from glassformer.web.languages import Languages
 from glassformer.web.line import Line
 from glassformer.web.metrics import Metrics
 from glassformer.web.refusal import ClientLeftError, RefusedError
+from tests.examples import max_examples
 from tests.models import configs, seeds, talkative
 from tests.small_translator import model, tokenizer
 
@@ -39,7 +40,7 @@ def requests(dice: random.Random, config) -> list[Request]:
 
 
 @given(configs(), seeds, st.sampled_from(["fast", "plain"]))
-@settings(max_examples=10)
+@max_examples(10)
 def test_together_is_as_alone(config, seed, kind):
     engine = open_search([talkative(config, seed)], EngineOptions(engine=kind, exact=True, workers=2))
     dice = random.Random(seed)
@@ -55,7 +56,7 @@ def test_together_is_as_alone(config, seed, kind):
 
 
 @given(configs(decoder_ssru=False), seeds)
-@settings(max_examples=8)
+@max_examples(8)
 def test_whoever_gives_up_hinders_nobody(config, seed):
     """Given up before, while or after it is searched for: others get theirs, and nothing is left behind."""
     engine = open_search([talkative(config, seed)], EngineOptions(workers=2))
@@ -84,7 +85,7 @@ def test_whoever_gives_up_hinders_nobody(config, seed):
             found = list(pool.map(ask, range(12)))
         for number, (one, own) in enumerate(zip(found, alone, strict=True)):
             assert one == own or (one is None and number in leaving)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while batcher.under_way or batcher.waiting:
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -127,7 +128,7 @@ def test_stopping_lets_nobody_wait():
         time.sleep(0.01)
     batcher.stop()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert refused == [True] * 5
 
 

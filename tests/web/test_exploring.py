@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.inspection import Trace
@@ -14,6 +14,7 @@ from glassformer.inspection.changes import RemoveHead
 from glassformer.inspection.manifest import Folded, folded, unfolded
 from glassformer.web.service import open_served
 from glassformer.web.tensors import Cut, cut, summary
+from tests.examples import max_examples
 from tests.web.running import WORDS, running, served
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -116,7 +117,7 @@ def test_weights_come_bit_for_bit_under_every_name(server, manifest):
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 20), st.integers(1, 20), st.integers(0, 2**31))
-@settings(max_examples=40)
+@max_examples(40)
 def test_a_summary_has_the_largest_of_every_block(rows, columns, to_rows, to_columns, seed):
     weight = torch.randn(rows, columns, generator=torch.Generator().manual_seed(seed))
     small = summary(weight, f"{to_rows}x{to_columns}")

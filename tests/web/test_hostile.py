@@ -5,9 +5,10 @@ import re
 import string
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import max_examples
 from tests.web.running import JSON, WORDS, running, served
 
 ROUTES = ("/api/translate", "/api/explore", "/api/explore/x/what-if", "/translate", "/detect")
@@ -255,7 +256,7 @@ bodies = st.dictionaries(st.sampled_from(OPTIONS) | st.text(max_size=4), json_va
 
 
 @given(st.sampled_from(ROUTES), bodies | json_values)
-@settings(max_examples=150)
+@max_examples(150)
 def test_no_body_is_our_error(server, path, body):
     identity = _identity(server)
     answer = server.ask("POST", path.replace("/x/", f"/{identity}/"), json.dumps(body), JSON)
@@ -298,7 +299,7 @@ def changes(draw):
 
 
 @given(st.lists(changes(), max_size=3))
-@settings(max_examples=60)
+@max_examples(60)
 def test_no_change_is_our_error(server, several):
     answer = server.post(f"/api/explore/{_identity(server)}/what-if", {"changes": several})
     assert answer.status < 500, (answer.status, answer.text)
@@ -316,7 +317,7 @@ paths = st.builds(
 
 
 @given(st.sampled_from(["GET", "POST", "HEAD", "DELETE"]), paths)
-@settings(max_examples=150)
+@max_examples(150)
 def test_no_address_is_our_error(server, method, path):
     target = path.replace("ID", _identity(server)).encode("ascii", "ignore")
     target = re.sub(rb"[^\x21-\x7e]", b"", target)

@@ -3,6 +3,7 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -92,11 +93,10 @@ def test_too_long_a_wait_is_a_503_and_what_was_under_way_is_given_up():
 def test_one_request_more_than_there_are_places_is_a_503():
     with running(endless(), requests=1) as server, server.leaving("/api/translate", MUCH):
         server.until(lambda: server.metric("requests_under_way") == 1)
-        began = time.monotonic()
         answer = server.post("/api/translate", asks())
         answer.is_refused(503)
         assert answer.headers["retry-after"] == "1"
-        assert time.monotonic() - began < 2
+        assert server.metric("requests_under_way") == 1  # it did not wait for the other's end
         assert server.get("/health").status == 200  # answered beside the work
 
 
@@ -106,8 +106,8 @@ def test_a_client_that_leaves_frees_its_place():
         for _ in range(3):
             with server.leaving("/api/translate", MUCH):
                 server.until(lambda: server.metric("searching_sentences") >= 1)
-            server.until(lambda: server.metric("requests_under_way") == 0, seconds=5)
-            server.until(lambda: server.metric("searching_sentences") == 0, seconds=5)
+            server.until(lambda: server.metric("requests_under_way") == 0)
+            server.until(lambda: server.metric("searching_sentences") == 0)
             assert server.metric("waiting_sentences") == 0
         assert server.metric('given_up_total{why="left"}') == 3
         assert server.post("/api/translate", asks()).status == 200
@@ -207,8 +207,9 @@ def test_bodies_of_all_clients_together_are_bounded():
         try:
             for one in several:
                 one.sendall(HALF.replace(b"length: 100", b"length: 30000") + b" " * 15_000)
-            time.sleep(0.3)
-            answer = server.post("/api/translate", asks(text="x" * 10_000))
+            ask = partial(server.post, "/api/translate", asks(text="x" * 10_000))
+            server.until(lambda: ask().status == 503)  # when all that the others sent has been read
+            answer = ask()
             answer.is_refused(503)
             assert answer.headers["retry-after"] == "1"
         finally:
@@ -221,9 +222,10 @@ def test_silent_connections_make_room():
     """Who only holds the door open is the first to go."""
     with running(served(), connections=5) as server:
         several = [server.connect() for _ in range(5)]
-        time.sleep(1.5)
+        time.sleep(1)
         try:
-            for _ in range(5):
+            server.until(lambda: server.post("/api/translate", asks()).status == 200)
+            for _ in range(4):
                 assert server.post("/api/translate", asks()).status == 200
         finally:
             for one in several:
@@ -238,15 +240,13 @@ def _is_open(server) -> bool:
 
 
 def test_hundreds_of_stalled_clients_do_not_stop_the_others():
-    with running(served()) as server:
+    with running(served(), body_seconds=1000) as server:  # they stay until the end
         several = [server.connect() for _ in range(300)]
         try:
             for one in several:
                 one.sendall(b"POST /api/translate HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{")
-            began = time.monotonic()
             assert server.get("/health").status == 200
             assert server.post("/api/translate", asks()).status == 200
-            assert time.monotonic() - began < 5
         finally:
             for one in several:
                 one.close()
@@ -259,8 +259,8 @@ def test_stopping_finishes_what_it_can_and_refuses_the_rest():
         thread.start()
         server.until(lambda: server.metric("searching_sentences") >= 1)
         began = time.monotonic()
-    assert time.monotonic() - began < 8
-    thread.join(10)
+    assert time.monotonic() - began < 20  # its work would take minutes
+    thread.join(20)
     [answer] = answers
     assert "stopping" in answer.is_refused(503)
 

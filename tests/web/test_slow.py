@@ -1,10 +1,14 @@
-"""Who sends or reads too slowly is cut off, over real sockets."""
+"""Who sends or reads too slowly is cut off, over real sockets.
+
+Each test sets its limit to a second; `SOON` is below the defaults, so that no other limit can have done it.
+"""
 
 import socket
 import time
 
 from tests.web.running import WORDS, running, served, until_closed
 
+SOON = 7.5
 HEAD = b"POST /api/translate HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
 
 
@@ -29,15 +33,15 @@ def trickle(one: socket.socket, content: bytes, seconds: float) -> float:
 def test_slow_headers_are_cut():
     with running(served(), header_seconds=1) as server:
         with server.connect() as one:
-            assert 0.5 < trickle(one, HEAD * 100, 10) < 4
+            assert 0.5 < trickle(one, HEAD * 100, 10) < SOON
         assert server.metric('connections_cut_total{why="slow headers"}') == 1
 
 
 def test_a_connection_that_says_nothing_is_cut():
-    with running(served(), header_seconds=1) as server, server.connect(6) as one:
+    with running(served(), header_seconds=1) as server, server.connect(20) as one:
         began = time.monotonic()
         assert until_closed(one) == b""
-        assert 0.5 < time.monotonic() - began < 4
+        assert 0.5 < time.monotonic() - began < SOON
 
 
 def test_slow_headers_of_a_second_request_are_cut_too():
@@ -45,15 +49,15 @@ def test_slow_headers_of_a_second_request_are_cut_too():
     with running(served(), header_seconds=1) as server, server.connect() as one:
         one.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
         assert one.recv(65536).startswith(b"HTTP/1.1 200")
-        assert 0.5 < trickle(one, HEAD * 100, 10) < 4
+        assert 0.5 < trickle(one, HEAD * 100, 10) < SOON
 
 
 def test_an_idle_connection_is_closed():
-    with running(served(), idle_seconds=1) as server, server.connect(6) as one:
+    with running(served(), idle_seconds=1) as server, server.connect(20) as one:
         one.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
         began = time.monotonic()
         until_closed(one)
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < 4.5
 
 
 def test_a_slow_body_is_a_408():
@@ -64,7 +68,7 @@ def test_a_slow_body_is_a_408():
         answer = until_closed(one)
         assert answer.startswith(b"HTTP/1.1 408")
         assert b"within 1 seconds" in answer
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < SOON
 
 
 def test_a_body_byte_by_byte_is_cut_as_well():
@@ -80,7 +84,7 @@ def test_a_body_byte_by_byte_is_cut_as_well():
             except TimeoutError:
                 continue
         assert answer.startswith(b"HTTP/1.1 408")
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < SOON
 
 
 def test_a_reader_that_does_not_read_is_cut():

@@ -137,7 +137,7 @@ def test_a_question_that_takes_too_long_is_given_up():
         began = time.monotonic()
         text = f"{LONG} and the animal and the street"
         server.post("/api/who", {"text": text, "candidates": ["animal", "street"]}).is_refused(503)
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 50  # its work would take minutes
         server.until(lambda: server.house.bench.count == 0)
         server.until(lambda: server.metric("searching_sentences") == 0)
 

@@ -1,0 +1,18 @@
+"""What tests/processes.py imports once, before it forks: everything that commands and examples import."""
+
+import sacrebleu  # noqa: F401
+import torch
+
+import glassformer
+import glassformer.cli
+import glassformer.engine.fast
+import glassformer.inspection.figures
+import glassformer.interop
+import glassformer.training
+import glassformer.trial
+import glassformer.who
+import tests.training.runs  # noqa: F401
+
+for name in glassformer.__all__:
+    getattr(glassformer, name)
+torch.set_num_threads(1)
