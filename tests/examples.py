@@ -4,6 +4,7 @@
 of them, drawn from a fresh seed, which it prints. A failure it finds is kept beside its test with `@example(...)`.
 """
 
+import ast
 import os
 import random
 import re
@@ -17,7 +18,7 @@ from hypothesis.internal.conjecture import providers
 SEED = os.environ.get("GLASSFORMER_TEST_SEED")
 """Set by `make test-all`."""
 ALL = SEED is not None
-FEW = 20
+FEW = 12
 
 only_in_test_all = pytest.mark.skipif(not ALL, reason="`make test-all` runs it")
 
@@ -25,7 +26,7 @@ only_in_test_all = pytest.mark.skipif(not ALL, reason="`make test-all` runs it")
 def max_examples(count: int, **options: Any) -> settings:
     """The decorator of a law that `make test-all` tries on `count` random examples.
 
-    Laws with small counts are slow ones, so `make test` tries a quarter of them; but three at least.
+    Laws with small counts are slow ones, so `make test` tries a quarter of those; but three at least.
     """
     return settings(max_examples=count if ALL else max(3, min(count // 4, FEW)), **options)
 
@@ -49,7 +50,18 @@ def case_to_keep(report: str) -> str | None:
     again = re.search(r"@reproduce_failure\(.*?\)", text)
     if again and "=data(...)" in found[1]:  # draws inside the test cannot be written down
         return again[0]
-    return f"@example(\n{found[1]})"
+    told = found[1].replace(",  # or any other generated value\n", ",\n")
+    arguments = re.split(r",\n(?= *\w+=)", told.rstrip(",\n"))
+    return f"@example({', '.join(argument.strip() for argument in arguments if _is_python(argument))})"
+
+
+def _is_python(argument: str) -> bool:
+    """Whether an argument can be written down: what fixtures give is shown as `<... object at ...>`."""
+    try:
+        ast.parse(f"f({argument.strip()}\n)")
+    except SyntaxError:
+        return False
+    return True
 
 
 def use_profile() -> None:
