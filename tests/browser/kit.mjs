@@ -27,6 +27,7 @@ export async function opened({ scheme = 'light', width = 1280, hash = '', forced
     return route.abort();
   });
   const page = await context.newPage();
+  watch(page);
   page.on('console', (message) => ['error', 'warning'].includes(message.type()) && troubles.push(message.text()));
   page.on('pageerror', (error) => troubles.push(error.message));
   await page.goto(at(hash));
@@ -34,10 +35,34 @@ export async function opened({ scheme = 'light', width = 1280, hash = '', forced
   return page;
 }
 
+const QUIET = 100; // milliseconds without a request: what a page asks for next, it asks for within a frame or two
+const traffic = new WeakMap(); // of each page: requests under way, and when one last began or ended
+
+function watch(page) {
+  const seen = { under_way: 0, at: Date.now() };
+  const count = (change) => () => ((seen.under_way += change), (seen.at = Date.now()));
+  page.on('request', count(1));
+  page.on('requestfinished', count(-1));
+  page.on('requestfailed', count(-1));
+  traffic.set(page, seen);
+}
+
+/** Like Playwright's "networkidle", which waits for half a second each time. */
+async function quiet(page) {
+  const seen = traffic.get(page);
+  if (!seen) return page.waitForLoadState('networkidle');
+  const end = Date.now() + 30_000;
+  while (seen.under_way > 0 || Date.now() - seen.at < QUIET) {
+    if (Date.now() > end) throw new Error(`${seen.under_way} requests do not end`);
+    await new Promise((done) => setTimeout(done, 10));
+  }
+}
+
 /** Until nothing is being fetched and nothing says that it is read. */
 export async function settled(page) {
   await page.waitForSelector('main h2', { timeout: 30_000 });
-  await page.waitForLoadState('networkidle');
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  await quiet(page);
   const busy = 'main [role=status].quiet, main [aria-busy=true], main[aria-busy=true]';
   await page.waitForFunction((still) => document.querySelector(still) === null, busy, { timeout: 30_000 });
 }
