@@ -17,11 +17,11 @@ from contextlib import contextmanager
 
 from glassformer import street
 from glassformer.engine import EngineOptions
+from glassformer.server.limits import Limits
+from glassformer.server.state import House
+from glassformer.server.translation_service import open_served
+from glassformer.server.uvicorn_server import GlassServer, bind, run
 from glassformer.trial.speed import machine
-from glassformer.web.house import House
-from glassformer.web.limits import Limits
-from glassformer.web.server import GlassServer, bind, run
-from glassformer.web.service import open_served
 
 WAYS = {"together": None, "one by one": 1}
 """Sentences that a worker has under way, at most."""

@@ -9,7 +9,7 @@ const LARGEST = 350_000; // bytes of the page's script and style, and of them co
 const LARGEST_PACKED = 110_000;
 const BUILDS = [
   { config: 'vite.figures.ts', committed: '../src/glassformer/inspection/figures', files: () => ['figures.js'] },
-  { config: 'vite.page.ts', committed: '../src/glassformer/web/static', files: everyFile },
+  { config: 'vite.page.ts', committed: '../src/glassformer/server/static', files: everyFile },
   { config: 'vite.embedded.ts', committed: '../src/glassformer/inspection/explorer', files: () => ['explorer.js'] },
 ];
 
@@ -39,7 +39,7 @@ for (const { config, committed, files } of BUILDS) {
 }
 
 const PAGES = {
-  'The page': ['page.js', 'page.css'].map((name) => `../src/glassformer/web/static/assets/${name}`),
+  'The page': ['page.js', 'page.css'].map((name) => `../src/glassformer/server/static/assets/${name}`),
   'The explorer outside its server': ['../src/glassformer/inspection/explorer/explorer.js'],
 };
 for (const [name, files] of Object.entries(PAGES)) {

@@ -6,7 +6,7 @@ import { cssHash } from './styles';
 export default defineConfig({
   plugins: [svelte({ configFile: false, compilerOptions: { cssHash } })],
   build: {
-    outDir: '../src/glassformer/web/static',
+    outDir: '../src/glassformer/server/static',
     emptyOutDir: true,
     target: 'es2022',
     modulePreload: { polyfill: false }, // it would be an inline script, which the page's policy refuses

@@ -6,11 +6,11 @@ import pytest
 
 from glassformer import load
 from glassformer.decoding.hypothesis import penalised
-from glassformer.web.service import open_served
+from glassformer.server.translation_service import open_served
 from glassformer.who import who_is
 from tests.browser.driving import drive, needs_chromium
 from tests.browser.test_explorer import SHOWN, address, number
-from tests.web.running import WORDS, running, served
+from tests.server.running import WORDS, running, served
 
 pytestmark = needs_chromium
 SENTENCE = "The animal didn't cross the street because it was too tired."

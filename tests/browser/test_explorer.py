@@ -6,9 +6,9 @@ from urllib.parse import urlencode
 import pytest
 
 from glassformer import load
-from glassformer.web.service import open_served
+from glassformer.server.translation_service import open_served
 from tests.browser.driving import drive, needs_chromium
-from tests.web.running import WORDS, running, served
+from tests.server.running import WORDS, running, served
 
 pytestmark = needs_chromium
 SENTENCE = "The animal didn't cross the street because it was too tired."

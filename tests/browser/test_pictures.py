@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 import pytest
 
-from glassformer.web.service import open_served
+from glassformer.server.translation_service import open_served
 from tests.browser.driving import ROOT, drive, needs_chromium
-from tests.web.running import running
+from tests.server.running import running
 
 pytestmark = needs_chromium
 KEPT = ROOT / "docs" / "explorer"

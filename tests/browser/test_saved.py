@@ -9,9 +9,9 @@ import pytest
 
 from glassformer import load
 from glassformer.inspection.explorer import Frame, packed, script
-from glassformer.web.service import open_served
+from glassformer.server.translation_service import open_served
 from tests.browser.driving import drive, needs_chromium
-from tests.web.running import running
+from tests.server.running import running
 
 pytestmark = needs_chromium
 SENTENCE = "The animal didn't cross the street because it was too tired."

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from glassformer import load
-from glassformer.web.service import open_served
+from glassformer.server.translation_service import open_served
 from tests.browser.driving import drive, needs_chromium
 from tests.browser.test_explorer import SENTENCE, SHOWN, address, number
-from tests.web.running import WORDS, running, served
+from tests.server.running import WORDS, running, served
 
 pytestmark = needs_chromium
 COLUMNS = 16

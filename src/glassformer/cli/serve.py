@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import socket
 
     from glassformer.engine import EngineOptions
-    from glassformer.web.limits import Limits
+    from glassformer.server.limits import Limits
 
 DOOR = "Who may come in"  # a panel of the help
 TURN = 0.001
@@ -121,14 +121,14 @@ def serving(
 ) -> None:
     """Serve until told to stop. `tell` hears the model's name and the server's address once it listens."""
     try:
-        from glassformer.web.server import GlassServer, address_of, bind, run
+        from glassformer.server.uvicorn_server import GlassServer, address_of, bind, run
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("fastapi", "starlette", "uvicorn"):
             raise
         raise GlassformerError(MISSING) from None
-    from glassformer.web.house import House
-    from glassformer.web.keys import read_keys
-    from glassformer.web.service import open_served
+    from glassformer.server.api_keys import read_keys
+    from glassformer.server.state import House
+    from glassformer.server.translation_service import open_served
 
     bounds = limits_from(limits)
     keys = read_keys(key_file) if key_file is not None else None
@@ -158,7 +158,7 @@ def limits_from(given: Sequence[str]) -> "Limits":
     """The bounds, with those that are given in the place of ours."""
     import json
 
-    from glassformer.web.limits import Limits
+    from glassformer.server.limits import Limits
 
     table: dict[str, Any] = {}
     for one in given:
@@ -183,7 +183,7 @@ def _named(languages: str | None) -> tuple[str, str] | None:
 
 def _check_reach(bound: "socket.socket", allowed: bool) -> None:
     """Other machines come in only by somebody's decision: a model takes all of a processor for whoever asks."""
-    from glassformer.web.server import address_of, is_loopback
+    from glassformer.server.uvicorn_server import address_of, is_loopback
 
     if not (allowed or is_loopback(bound)):
         raise SettingsError(

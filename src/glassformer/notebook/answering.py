@@ -58,15 +58,15 @@ class FromTrace:
 
 
 class FromModel:
-    """A translator behind the routes of `glassformer.web`, called in a thread of their own: nothing listens."""
+    """A translator behind the routes of `glassformer.server`, called in a thread of their own: nothing listens."""
 
     saved = False
 
     def __init__(self, translator: "Translator", name: str) -> None:
-        from glassformer.web.app import make_app
-        from glassformer.web.house import House
-        from glassformer.web.limits import Limits
-        from glassformer.web.service import Served
+        from glassformer.server.app import make_app
+        from glassformer.server.limits import Limits
+        from glassformer.server.state import House
+        from glassformer.server.translation_service import Served
 
         self.name = name
         served = Served(name or "glassformer", translator, simple_choice(translator.model.config))

@@ -1,4 +1,4 @@
-// What the server says of a trace and of its model, as `glassformer.web.schemas` writes it.
+// What the server says of a trace and of its model, as `glassformer.server.schemas` writes it.
 
 export interface Config {
   vocab_size: number;

@@ -1,0 +1,156 @@
+"""A real server on a free port of this machine, in a thread, and a client for it."""
+
+import http.client
+import json
+import re
+import socket
+import threading
+import time
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import torch
+
+from glassformer.engine import EngineOptions, open_engine
+from glassformer.inspection.alignment import simple_choice
+from glassformer.server.api_keys import Keys
+from glassformer.server.limits import Limits
+from glassformer.server.state import House
+from glassformer.server.translation_service import Served
+from glassformer.server.uvicorn_server import GlassServer, bind, run
+from glassformer.translator import Translator
+from tests import small_translator
+
+JSON = {"content-type": "application/json"}
+WORDS = "the animal did not cross the street because it was too tired"
+
+
+@cache
+def served(engine: str = "fast", **options: Any) -> Served:
+    """A small random translator."""
+    model = small_translator.model(3, **options)
+    opened = open_engine([model], EngineOptions(engine=engine, exact=engine == "plain"))
+    translator = Translator(model, small_translator.tokenizer(), engine=opened)
+    return Served("small", translator, simple_choice(model.config))
+
+
+@cache
+def endless() -> Served:
+    """One that never ends a sentence by itself: a text of many words keeps it busy for a while."""
+    model = small_translator.model(3, output_bias=True)
+    with torch.no_grad():
+        model.output_projection.bias[model.config.eos_id] = -1e4
+    opened = open_engine([model], EngineOptions(engine="plain", exact=True))
+    translator = Translator(model, small_translator.tokenizer(), engine=opened)
+    return Served("endless", translator, simple_choice(model.config))
+
+
+LONG = " ".join([WORDS] * 20)  # some 500 steps
+MUCH = {"text": [LONG] * 15, "beam": 4}
+
+
+class Running:
+    """A server that serves, and how to ask it."""
+
+    def __init__(self, port: int, house: House) -> None:
+        self.port, self.house = port, house
+
+    def connect(self, timeout: float = 30) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout)
+
+    def raw(self, content: bytes, timeout: float = 30) -> bytes:
+        """What comes back for these bytes, until the server closes."""
+        with self.connect(timeout) as one:
+            one.sendall(content)
+            return until_closed(one)
+
+    def ask(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> "Answer":
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            if isinstance(body, (dict, list)):
+                body, headers = json.dumps(body), JSON | (headers or {})
+            connection.request(method, path, body, headers or {})
+            answer = connection.getresponse()
+            return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str, **headers: str) -> "Answer":
+        return self.ask("GET", path, headers=headers)
+
+    def post(self, path: str, body: Any, **headers: str) -> "Answer":
+        return self.ask("POST", path, body, headers)
+
+    def metric(self, name: str) -> float:
+        """A number of /metrics; 0 where it was never counted."""
+        found = re.search(rf"^{re.escape('glassformer_' + name)} (\S+)$", self.get("/metrics").text, re.MULTILINE)
+        return float(found[1]) if found else 0.0
+
+    def until(self, reached, seconds: float = 60) -> None:
+        """Wait until something is so; fail if it never is."""
+        end = time.monotonic() + seconds
+        while not reached():
+            assert time.monotonic() < end, "it never came to that"
+            time.sleep(0.02)
+
+    @contextmanager
+    def leaving(self, path: str, body: Any):
+        """A client that has asked, and leaves without its answer at the end of the block."""
+        content = json.dumps(body).encode()
+        with self.connect() as one:
+            one.sendall(
+                b"POST %s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
+                % (path.encode(), len(content), content)
+            )
+            yield one
+
+
+class Answer:
+    def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    def is_refused(self, status: int) -> str:
+        """The sentence of a refusal, which is one sentence or two and no traceback."""
+        assert self.status == status, (self.status, self.text)
+        [(name, sentence)] = self.json().items()
+        assert name == "error"
+        assert sentence.endswith((".", "?")), sentence
+        assert "Traceback" not in sentence
+        assert "\n" not in sentence
+        return sentence
+
+
+def until_closed(one: socket.socket) -> bytes:
+    parts = []
+    try:
+        while part := one.recv(65536):
+            parts.append(part)
+    except ConnectionResetError:
+        pass  # cut, not closed
+    return b"".join(parts)
+
+
+@contextmanager
+def running(served: Served, keys: list[str] | None = None, named=None, hosts=(), **limits: Any):
+    house = House(served, Limits(**limits), Keys(keys or []), named)
+    started = threading.Event()
+    bound = bind("127.0.0.1", 0)
+    server = GlassServer(house, hosts, started.set)
+    thread = threading.Thread(target=run, args=(server, bound), daemon=True)
+    thread.start()
+    try:
+        assert started.wait(20)
+        yield Running(bound.getsockname()[1], house)
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        bound.close()
+        assert not thread.is_alive(), "the server does not end"

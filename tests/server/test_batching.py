@@ -1,0 +1,181 @@
+"""Sentences of many askers at once are found as each asker alone would find them, on any model."""
+
+import random
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.data import ForeignTokenizer
+from glassformer.decoding import Beam, Request, Sample
+from glassformer.engine import EngineOptions, open_search
+from glassformer.errors import InputError
+from glassformer.server.fair_queue import Line
+from glassformer.server.http_errors import ClientLeftError, RefusedError
+from glassformer.server.language_pairs import Languages
+from glassformer.server.metrics import Metrics
+from glassformer.server.request_batching import Batcher, Ticket
+from tests.examples import max_examples
+from tests.models import configs, seeds, talkative
+from tests.small_translator import model, tokenizer
+
+
+def searches(dice: random.Random):
+    return dice.choice(
+        [
+            Beam(size=dice.randint(1, 4), n_best=dice.randint(1, 3)),
+            Beam(size=3, no_repeat=2),
+            Beam(size=2, diversity=0.5),
+            Sample(n_best=2, seed=dice.randint(0, 3)),
+        ]
+    )
+
+
+def requests(dice: random.Random, config) -> list[Request]:
+    known = [token for token in range(config.source_vocab_size) if token != config.pad_id]
+    return [Request([dice.choice(known) for _ in range(dice.randint(1, 12))]) for _ in range(dice.randint(0, 5))]
+
+
+@given(configs(), seeds, st.sampled_from(["fast", "plain"]))
+@max_examples(10)
+def test_together_is_as_alone(config, seed, kind):
+    engine = open_search([talkative(config, seed)], EngineOptions(engine=kind, exact=True, workers=2))
+    dice = random.Random(seed)
+    asked = [(requests(dice, config), searches(dice)) for _ in range(8)]
+    alone = [engine.search(*one) for one in asked]
+    batcher = Batcher(engine, config.eos_id, 1000, Metrics())
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda one: Ticket(batcher).search(*one), asked))
+    finally:
+        batcher.stop()
+    assert found == alone
+
+
+@given(configs(decoder_ssru=False), seeds)
+@max_examples(8)
+def test_whoever_gives_up_hinders_nobody(config, seed):
+    """Given up before, while or after it is searched for: others get theirs, and nothing is left behind."""
+    engine = open_search([talkative(config, seed)], EngineOptions(workers=2))
+    dice = random.Random(seed)
+    how = Beam(size=3)
+    asked = [requests(dice, config) for _ in range(12)]
+    alone = [engine.search(one, how) for one in asked]
+    batcher = Batcher(engine, config.eos_id, 1000, Metrics())
+    tickets = [Ticket(batcher) for _ in asked]
+    leaving = set(dice.sample(range(12), 6))
+
+    def ask(number: int):
+        try:
+            return tickets[number].search(asked[number], how)
+        except ClientLeftError:
+            return None
+
+    def leave() -> None:
+        for number in leaving:
+            time.sleep(dice.random() / 500)
+            tickets[number].give_up(ClientLeftError())
+
+    try:
+        with ThreadPoolExecutor(13) as pool:
+            pool.submit(leave)
+            found = list(pool.map(ask, range(12)))
+        for number, (one, own) in enumerate(zip(found, alone, strict=True)):
+            assert one == own or (one is None and number in leaving)
+        deadline = time.monotonic() + 60
+        while batcher.under_way or batcher.waiting:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    finally:
+        batcher.stop()
+
+
+def test_what_cannot_be_searched_for_is_said_to_whoever_asks():
+    engine, config = open_search([model()], EngineOptions(engine="plain")), model().config
+    batcher = Batcher(engine, config.eos_id, 10, Metrics())
+    try:
+        with pytest.raises(InputError, match="padding"):
+            Ticket(batcher).search([Request([config.pad_id])], Beam())
+        with pytest.raises(InputError, match="suppressed"):
+            Ticket(batcher).search([Request([3])], Beam(suppress=(config.eos_id,)))
+        with pytest.raises(RefusedError, match="fit"):
+            Ticket(batcher).search([Request([3])] * 11, Beam())
+        assert len(Ticket(batcher).search([Request([3])] * 10, Beam())) == 10
+    finally:
+        batcher.stop()
+    with pytest.raises(RefusedError, match="stopping"):
+        Ticket(batcher).search([Request([3])], Beam())
+
+
+def test_stopping_lets_nobody_wait():
+    engine = open_search([model()], EngineOptions(engine="plain", exact=True))
+    batcher = Batcher(engine, model().config.eos_id, 10_000, Metrics())
+    refused: list[bool] = []
+
+    def ask() -> None:
+        try:
+            Ticket(batcher).search([Request([5] * 30)] * 200, Beam(size=8, shortest=2.0))
+        except RefusedError as error:
+            refused.append(error.status == 503)
+
+    threads = [threading.Thread(target=ask) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    while not batcher.under_way:
+        time.sleep(0.01)
+    batcher.stop()
+    for thread in threads:
+        thread.join(60)
+    assert refused == [True] * 5
+
+
+def test_clients_take_turns():
+    line = Line[str]()
+    line.add("a", ["a1", "a2", "a3"])
+    line.add("b", ["b1"])
+    assert line.take() == "a1"
+    line.add("c", ["c1", "c2"])
+    line.add("d", [])
+    line.add("b", ["b2"])
+    line.add("e", ["e1"])
+    line.drop("e")
+    line.drop("f")
+    assert len(line) == 6
+    assert line.first() == "b1"
+    assert [line.take() for _ in range(6)] == ["b1", "a2", "c1", "b2", "a3", "c2"]
+    assert not line
+
+
+def test_a_model_of_one_pair_takes_any_codes():
+    languages = Languages(tokenizer(), None, 2)
+    assert languages.tokenizer("xx", "yy") is languages.tokenizer(None, "auto") is tokenizer()
+
+
+def test_a_model_of_many_languages_has_a_tokenizer_for_each_pair():
+    from glassformer.data.foreign import ForeignSettings
+
+    known = {code: f"<{code}>" for code in ("en", "de", "fr")}
+    own = ForeignSettings(
+        cut="words",
+        joint=True,
+        before_source=["{source}"],
+        after_source=["</s>"],
+        before_target=["{target}"],
+        after_target=["</s>"],
+        languages=known,
+    )
+    many = ForeignTokenizer.joint(own, ["<unk>", "</s>", *known.values(), "▁a", "a"], b"")
+    languages = Languages(many, None, 2)
+    assert [one["code"] for one in languages.listed()] == ["en", "de", "fr"]
+    first = languages.tokenizer("en", "de")
+    assert first.encode("a", "target")[0] != languages.tokenizer("en", "fr").encode("a", "target")[0]
+    assert languages.tokenizer("en", "de") is first
+    languages.tokenizer("de", "fr")
+    languages.tokenizer("fr", "en")
+    assert len(languages._kept) == 2
+    with pytest.raises(InputError, match="knows no language"):
+        languages.tokenizer("en", "xx")
+    assert languages.detected() is None
