@@ -26,7 +26,7 @@ import torch
 from glassformer import ModelConfig, Transformer, street
 from glassformer.decoding import Beam, Load, Request, search
 from glassformer.engine import EngineOptions, open_predictor
-from glassformer.machine import peak_memory
+from glassformer.hardware import peak_memory
 from timing import interleaved, machine
 
 SHAPES: dict[str, dict[str, Any]] = {

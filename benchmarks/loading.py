@@ -57,7 +57,7 @@ def _open(who: str, folder: Path) -> tuple[float, float]:
     if who == "transformers":
         from transformers import MarianMTModel as Theirs
     else:
-        from glassformer.interop.door import open_foreign
+        from glassformer.interop.detect import open_foreign
         from glassformer.model import load_model
     source = torch.tensor([SENTENCE])
     gc.collect()

@@ -7,10 +7,10 @@ from pathlib import Path
 import torch
 
 from glassformer import street
+from glassformer.atomic_directory import building
 from glassformer.data import Pair, Tokenizer, TokenizerSettings, train_tokenizer
 from glassformer.model import ModelConfig
 from glassformer.model.directory import write_model
-from glassformer.sealed import building
 from tests.models import build
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from glassformer.data import IdsOnly
 from glassformer.decoding import Search
 from glassformer.engine import EngineOptions, open_engine
-from glassformer.shelf import is_ours
+from glassformer.model_location import is_ours
 from glassformer.translator import LONGEST, Translator
 
 
@@ -26,7 +26,7 @@ def load(
     tokenizer has its `model`, which takes ids, and says so when it is asked for text. Files of torch.save are opened
     only if you allow it; nothing in them is run.
     """
-    from glassformer.interop.door import open_foreign  # many files, for those who need them
+    from glassformer.interop.detect import open_foreign  # many files, for those who need them
     from glassformer.interop.hugging_face import is_hugging_face
 
     if is_ours(path) and not is_hugging_face(Path(path)):

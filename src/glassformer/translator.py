@@ -22,7 +22,7 @@ from glassformer.inspection.changes import Change, ForcePrefix, ReplaceToken, ap
 from glassformer.inspection.tracing import means_for
 from glassformer.inspection.twin import twin
 from glassformer.model import Transformer, load_model
-from glassformer.shelf import find_model, tokenizer_of
+from glassformer.model_location import find_model, tokenizer_of
 
 LONGEST = 512
 """Source tokens that are translated in one piece, unless told otherwise."""

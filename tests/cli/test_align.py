@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from glassformer import street
+from glassformer.atomic_directory import verify
 from glassformer.inspection.alignment import read_choice
 from glassformer.model import load_model
-from glassformer.sealed import verify
-from glassformer.shelf import find_model
+from glassformer.model_location import find_model
 from glassformer.street.links import links, words
 from glassformer.training import train
 from tests.processes import glassformer

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from glassformer.sealed import add_file, building, read_file, verify
+from glassformer.atomic_directory import add_file, building, read_file, verify
 from tests.faults.tracing import Point, Stage, needs_strace
 
 pytestmark = needs_strace

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer import Translator, load_model, street
+from glassformer.atomic_directory import verify
 from glassformer.errors import DataError, DirectoryError, InputError
 from glassformer.inspection import record
 from glassformer.inspection.aer import Agreement, Links, agreement, read_links, written
@@ -30,8 +31,7 @@ from glassformer.inspection.alignment import (
 from glassformer.inspection.choosing import choose_heads, evenly, every_look
 from glassformer.inspection.silver import one_way, silver_links
 from glassformer.inspection.words import Word
-from glassformer.sealed import verify
-from glassformer.shelf import find_model
+from glassformer.model_location import find_model
 from glassformer.street.links import links as true_links
 from glassformer.street.links import words as street_words
 from tests.examples import max_examples
@@ -427,7 +427,7 @@ def test_a_choice_that_is_damaged_or_of_another_model_is_refused(tmp_path):
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"looks": []}', '{"looks": [1]}', '{"looks": 5}', "[" * 5000])
 def test_what_is_no_choice_is_said_in_a_sentence(tmp_path, content):
-    from glassformer.sealed import add_file
+    from glassformer.atomic_directory import add_file
 
     directory = saved(tmp_path / "model")
     add_file(directory, "alignment.json", content.encode())

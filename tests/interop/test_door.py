@@ -6,7 +6,7 @@ from torch import nn
 
 import glassformer
 from glassformer.errors import GlassformerError, InputError
-from glassformer.interop.door import open_foreign
+from glassformer.interop.detect import open_foreign
 from glassformer.interop.fairseq import NAMES
 from glassformer.interop.hugging_face import write_hugging_face
 from glassformer.model import ModelConfig, save_model

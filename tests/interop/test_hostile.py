@@ -26,14 +26,14 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import glassformer
+from glassformer.atomic_directory import MANIFEST, building
 from glassformer.errors import DirectoryError, GlassformerError
-from glassformer.interop.door import open_foreign
+from glassformer.interop.detect import open_foreign
 from glassformer.interop.fairseq import NAMES, open_fairseq
 from glassformer.interop.hugging_face import write_hugging_face
 from glassformer.interop.tutorial import NAMES as TUTORIAL
 from glassformer.interop.tutorial import open_tutorial
 from glassformer.model import ModelConfig, load_model, save_model
-from glassformer.sealed import MANIFEST, building
 from tests.examples import dice
 from tests.interop.memory import BASE, measured
 from tests.interop.mutations import MUTATIONS

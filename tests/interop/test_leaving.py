@@ -12,7 +12,7 @@ from glassformer.evaluation import score
 from glassformer.interop.ctranslate2 import Words, unsupported, write_ctranslate2
 from glassformer.interop.onnx import write_onnx
 from glassformer.model import ModelConfig, load_model
-from glassformer.shelf import find_model, tokenizer_of
+from glassformer.model_location import find_model, tokenizer_of
 from glassformer.trial import agreement
 from tests.examples import ALL
 from tests.models import talkative

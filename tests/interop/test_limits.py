@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from glassformer.data.pipeline.file import LARGEST_REST
-from glassformer.interop.door import open_foreign
+from glassformer.interop.detect import open_foreign
 from glassformer.interop.fairseq import open_fairseq
 from glassformer.interop.files import LARGEST, LARGEST_JSON
 from glassformer.interop.hugging_face import write_hugging_face

@@ -16,7 +16,7 @@ from glassformer.inspection import record
 from glassformer.interop.onnx import graph as onnx_graph
 from glassformer.interop.onnx import unsupported, write_onnx
 from glassformer.model import ModelConfig, load_model
-from glassformer.shelf import find_model, tokenizer_of
+from glassformer.model_location import find_model, tokenizer_of
 from tests.examples import max_examples
 from tests.models import KINDS_OF_POSITIONS, build, configs, seeds, sources, talkative, targets
 from tests.rounding import float32_error, float32_errors

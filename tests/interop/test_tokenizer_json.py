@@ -18,7 +18,7 @@ from transformers import PegasusTokenizer
 from glassformer.data import ForeignTokenizer
 from glassformer.errors import DirectoryError
 from glassformer.inspection.words import marks_of, words
-from glassformer.interop.door import open_foreign
+from glassformer.interop.detect import open_foreign
 from glassformer.interop.hugging_face import open_hugging_face, write_hugging_face
 from glassformer.interop.hugging_face.tokenizer_json import json_tokenizer
 from glassformer.model import ModelConfig, Transformer

@@ -12,9 +12,9 @@ from hypothesis import given
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+from glassformer.atomic_directory import MANIFEST, building, verify
 from glassformer.errors import DirectoryError, GlassformerError, SettingsError
 from glassformer.model import Transformer, load_model, preset, save_model
-from glassformer.sealed import MANIFEST, building, verify
 from tests.examples import dice, max_examples
 from tests.models import build, configs, seeds, sources, targets
 

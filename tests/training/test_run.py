@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from glassformer import street
+from glassformer.atomic_directory import verify
 from glassformer.data import corpus
 from glassformer.data.held_out import Share
 from glassformer.errors import DirectoryError, GlassformerError
 from glassformer.model import load_model, n_parameters, preset
 from glassformer.model.directory import read_weights
-from glassformer.sealed import verify
-from glassformer.shelf import find_model
+from glassformer.model_location import find_model
 from glassformer.training import RunSettings, machine, train
 from glassformer.training.averaging import MovingAverage, mean, wearing
 from glassformer.training.choices import SIZES, choose_model, choose_tokenizer

@@ -60,7 +60,7 @@ def align(
     from glassformer.data import corpus
     from glassformer.inspection.alignment import read_choice
     from glassformer.model import load_model
-    from glassformer.shelf import BUILT_IN, find_model, tokenizer_of
+    from glassformer.model_location import BUILT_IN, find_model, tokenizer_of
     from glassformer.translator import in_languages
 
     data = corpus(source, target)

@@ -32,7 +32,7 @@ def bench(
     """
     from glassformer.decoding import Beam
     from glassformer.model import ModelConfig
-    from glassformer.shelf import find_model
+    from glassformer.model_location import find_model
     from glassformer.trial.contestants import Contestant, Task, who_can
     from glassformer.trial.speed import contest, machine
 

@@ -27,10 +27,10 @@ def convert(
     Whose it is is seen from the files: Hugging Face's Marian, Pegasus, M2M100, NLLB, BART, mBART, T5; Marian's own
     and Firefox's; fairseq's; the tutorial's of pytorch-seq2seq.
     """
+    from glassformer.atomic_directory import building, refuse_existing
     from glassformer.interop.card import card
-    from glassformer.interop.door import open_foreign
+    from glassformer.interop.detect import open_foreign
     from glassformer.model.directory import write_model
-    from glassformer.sealed import building, refuse_existing
 
     refuse_existing(target)
     opened = open_foreign(

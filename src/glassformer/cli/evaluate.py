@@ -51,10 +51,10 @@ def evaluate(
 
     With --against, also whether the difference could be chance, by a paired bootstrap.
     """
+    from glassformer.atomic_directory import replace_file
     from glassformer.data import corpus
     from glassformer.decoding import Beam
     from glassformer.evaluation import TOKENIZATIONS, measure
-    from glassformer.sealed import replace_file
 
     if tokenize not in TOKENIZATIONS:
         raise SettingsError(f"--tokenize {tokenize!r} is none of sacrebleu's: {', '.join(TOKENIZATIONS)}.")

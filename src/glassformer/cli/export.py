@@ -45,10 +45,10 @@ def export(
     Sentences are translated by both. Nothing is left behind if they differ by one token in float32; fewer bits are
     allowed to differ, and it is said how much.
     """
+    from glassformer.atomic_directory import building, refuse_existing
     from glassformer.interop.card import card
     from glassformer.model import load_model
-    from glassformer.sealed import building, refuse_existing
-    from glassformer.shelf import find_model, tokenizer_of
+    from glassformer.model_location import find_model, tokenizer_of
 
     if quantization is not None and (to is not Kind.CTRANSLATE2 or quantization not in QUANTIZATIONS):
         raise InputError(f"--quantization is for --to ctranslate2, one of {', '.join(QUANTIZATIONS)}.")

@@ -162,7 +162,7 @@ class _Shown:
         self.translator, self.as_json, self.n_best = translator, as_json, n_best
         if as_json:
             from glassformer.inspection.alignment import read_choice
-            from glassformer.shelf import find_model
+            from glassformer.model_location import find_model
 
             self.choice = read_choice(find_model(model), translator.model.config)
 

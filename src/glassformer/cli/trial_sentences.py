@@ -20,7 +20,7 @@ def sentences(directory: Path, config: "ModelConfig", text: Path | None, count: 
         return random_sources(config, itertools.islice(itertools.cycle(range(5, 31)), count))
     from glassformer import street
     from glassformer.data.corpus import read_lines
-    from glassformer.shelf import tokenizer_of
+    from glassformer.model_location import tokenizer_of
 
     tokenizer = tokenizer_of(directory)
     longest = min(LONGEST, config.longest or LONGEST)

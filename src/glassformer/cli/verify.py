@@ -29,7 +29,7 @@ def verify(
     """
     from glassformer.decoding import Beam
     from glassformer.model import load_model
-    from glassformer.shelf import find_model
+    from glassformer.model_location import find_model
     from glassformer.trial.laws import verdicts
 
     directory = find_model(model)

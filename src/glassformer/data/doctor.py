@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from glassformer.atomic_directory import building, refuse_existing
 from glassformer.data.corpus import Corpus, OneFile, Pair, TwoFiles, Watch, unwatched
-from glassformer.sealed import building, refuse_existing
 
 CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
 LINE_BREAKS = re.compile("[\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029]")

@@ -18,10 +18,10 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from glassformer.atomic_directory import MANIFEST, building, verify
 from glassformer.data.corpus import Corpus, Pair, Watch, unwatched
 from glassformer.data.tokenizer import SIDES, Side, Tokenizer
 from glassformer.errors import DataError, DirectoryError, SettingsError
-from glassformer.sealed import MANIFEST, building, verify
 from glassformer.settings import Settings
 
 FILES = {"store.json", MANIFEST, *(f"{side}.{what}" for side in SIDES for what in ("ids", "ends"))}

@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from glassformer.atomic_directory import building, verify
 from glassformer.decoding import Beam, Hypothesis, Plain, Request, Search, score, search
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.rules import rules_for
 from glassformer.engine.options import EngineOptions
 from glassformer.engine.sample import random_sources
 from glassformer.errors import InputError
+from glassformer.hardware import cores
 from glassformer.interop.ctranslate2 import open_ctranslate2, write_ctranslate2
-from glassformer.machine import cores
 from glassformer.model import Transformer
-from glassformer.sealed import building, verify
 
 CLOSE = 2e-3
 """How far, at most, a token's log-probability may be from ours."""

@@ -11,7 +11,7 @@ from glassformer.engine.library import library
 from glassformer.engine.options import EngineOptions
 from glassformer.engine.rounded import rounded
 from glassformer.errors import InputError
-from glassformer.machine import cores
+from glassformer.hardware import cores
 from glassformer.model import Transformer
 
 

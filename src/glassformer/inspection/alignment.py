@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 import torch
 from pydantic import Field
 
+from glassformer.atomic_directory import add_file, read_file
 from glassformer.data import AnyTokenizer, IdsOnly
 from glassformer.decoding.predictor import padded
 from glassformer.decoding.search import alike
@@ -23,7 +24,6 @@ from glassformer.inspection.record import record
 from glassformer.inspection.words import Word, marks_of, words
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.dims import Float, Int, Tensor
-from glassformer.sealed import add_file, read_file
 from glassformer.settings import Settings
 
 FILE = "alignment.json"

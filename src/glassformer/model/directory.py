@@ -12,11 +12,11 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from glassformer.atomic_directory import building, verify
 from glassformer.errors import DirectoryError
 from glassformer.model.config import ModelConfig
 from glassformer.model.dims import Tensor
 from glassformer.model.transformer import Transformer
-from glassformer.sealed import building, verify
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"

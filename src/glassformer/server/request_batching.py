@@ -18,7 +18,7 @@ from glassformer.decoding.search import suppressed, task_for
 from glassformer.decoding.stepwise import FindsItself, Stepwise
 from glassformer.engine import Engine, Searching
 from glassformer.errors import GlassformerError
-from glassformer.machine import cores, step_back
+from glassformer.hardware import cores, step_back
 from glassformer.server.fair_queue import Line
 from glassformer.server.http_errors import RefusedError, busy
 from glassformer.server.metrics import Metrics

@@ -8,7 +8,7 @@ from fastapi import Response
 from pydantic import BaseModel
 from starlette.types import Receive, Scope, Send
 
-from glassformer.machine import step_back
+from glassformer.hardware import step_back
 from glassformer.server.api_keys import Keys
 from glassformer.server.http_errors import RefusedError, busy
 from glassformer.server.limits import Limits

@@ -14,13 +14,13 @@ from glassformer.inspection.alignment import Choice, Link, WordPair, align, read
 from glassformer.inspection.manifest import finite as finite
 from glassformer.inspection.twin import twin
 from glassformer.loading import load
+from glassformer.model_location import find_model, is_ours
 from glassformer.server.http_errors import RefusedError
 from glassformer.server.language_pairs import Languages
 from glassformer.server.limits import Limits
 from glassformer.server.metrics import Metrics
 from glassformer.server.request_batching import Batcher, Ticket
 from glassformer.server.schemas import Answered, AskTranslation, Linked, Translated, Translations
-from glassformer.shelf import find_model, is_ours
 from glassformer.translator import LONGEST, Answer, Translation, Translator
 
 USUAL = Beam()

@@ -15,13 +15,13 @@ from typing import Any
 from pydantic import Field
 from torch import Tensor
 
+from glassformer.atomic_directory import ASIDE, building, replace_file, verify
 from glassformer.data import Tokenizer
 from glassformer.errors import DirectoryError, SettingsError
 from glassformer.model.directory import WEIGHTS, read_weights, write_model, write_weights
 from glassformer.model.transformer import Transformer
-from glassformer.sealed import ASIDE, building, replace_file, verify
+from glassformer.model_location import numbered
 from glassformer.settings import Settings
-from glassformer.shelf import numbered
 
 STATE, OPTIMISER, AVERAGE, METRICS = "state.json", "optimizer.safetensors", "average.safetensors", "metrics.jsonl"
 

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from glassformer.atomic_directory import building, replace_file
 from glassformer.data import epoch_batches
 from glassformer.data.batch import make_batch
 from glassformer.errors import GlassformerError
 from glassformer.evaluation import Scores
-from glassformer.machine import peak_memory
+from glassformer.hardware import peak_memory
 from glassformer.model.directory import WEIGHTS, read_weights, write_model
-from glassformer.sealed import building, replace_file
-from glassformer.shelf import numbered
+from glassformer.model_location import numbered
 from glassformer.training import checkpoint as saved
 from glassformer.training.averaging import MovingAverage, mean, wearing
 from glassformer.training.checkpoint import METRICS, Checkpoint, State, newest_checkpoint, save_checkpoint

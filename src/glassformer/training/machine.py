@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from glassformer.machine import cores
+from glassformer.hardware import cores
 
 MOST_RANKS = 8
 BYTES_A_PARAMETER = 20  # in float32: the weight, its gradient, Adam's two memories, the moving average

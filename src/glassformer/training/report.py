@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glassformer.sealed import replace_file
+from glassformer.atomic_directory import replace_file
 from glassformer.training.checkpoint import METRICS, State, write_json
 from glassformer.training.run import Run
 

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from glassformer.atomic_directory import ASIDE, building, replace_file
 from glassformer.data import Corpus, Pair, Store, Tokenizer, corpus, open_store, train_tokenizer
 from glassformer.data.corpus import Watch, unwatched
 from glassformer.data.held_out import Share
 from glassformer.errors import DataError, DirectoryError, SettingsError
 from glassformer.model import ModelConfig, Transformer, load_model, n_parameters, preset
-from glassformer.sealed import ASIDE, building, replace_file
-from glassformer.shelf import find_model, tokenizer_of
+from glassformer.model_location import find_model, tokenizer_of
 from glassformer.training.checkpoint import sweep
 from glassformer.training.choices import choose_model, choose_tokenizer, choose_training
 from glassformer.training.settings import RunSettings

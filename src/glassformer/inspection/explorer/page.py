@@ -10,10 +10,10 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
+from glassformer.atomic_directory import replace_file
 from glassformer.errors import InputError
 from glassformer.inspection.explorer.packing import Packed, packed
 from glassformer.inspection.trace import Detail, Trace
-from glassformer.sealed import replace_file
 
 SCRIPT = Path(__file__).with_name("explorer.js")
 LARGEST = 25_000_000

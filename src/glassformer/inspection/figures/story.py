@@ -10,11 +10,11 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from glassformer.atomic_directory import replace_file
 from glassformer.errors import InputError
 from glassformer.inspection.figures.attentions import NEEDS
 from glassformer.inspection.figures.figure import Figure, figure
 from glassformer.inspection.trace import Trace
-from glassformer.sealed import replace_file
 
 CHAPTERS = {
     "qkv": (

@@ -4,9 +4,9 @@ import os
 from importlib.resources import files
 from pathlib import Path
 
+from glassformer.atomic_directory import MANIFEST
 from glassformer.data import AnyTokenizer, read_tokenizer
 from glassformer.errors import DirectoryError
-from glassformer.sealed import MANIFEST
 
 BUILT_IN = ("street",)
 
