@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from glassformer.decoding import Beam, Plain, Request
-from glassformer.decoding.tree import search_tree
+from glassformer.decoding.search_tree import search_tree
 from glassformer.inspection import trace
 from glassformer.inspection.trace_file import DETAILS
 from glassformer.model import Transformer, preset

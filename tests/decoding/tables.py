@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glassformer.decoding.candidates import Next, examined
+from glassformer.decoding.next_tokens import Next, examined
 
 PAD, BOS, EOS = 0, 1, 2
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.decoding import Beam, Ensemble, Load, Plain, Request, Sample, score, search
-from glassformer.decoding.predictor import Uncached
+from glassformer.decoding.step_model import Uncached
 from tests.examples import max_examples
 from tests.models import build, configs, seeds, sources
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.decoding import Request, Sample, search
-from glassformer.decoding.candidates import filtered, inverse
+from glassformer.decoding.next_tokens import filtered, inverse
 from tests.decoding.tables import Table
 from tests.examples import max_examples
 

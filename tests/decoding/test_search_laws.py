@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.decoding import Beam, Ensemble, Load, Request, Sample, Task, search
+from glassformer.decoding.continuous_batching import _joining
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.rules import occurs
-from glassformer.decoding.search import _joining
-from glassformer.decoding.workers import Hands
+from glassformer.decoding.work_queue import Hands
 from glassformer.errors import InputError
 from tests.decoding.tables import BOS, EOS, PAD, Table
 from tests.examples import max_examples

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 
 from glassformer.decoding import Beam, Plain, Request, score, search
-from glassformer.decoding.tree import search_tree
+from glassformer.decoding.search_tree import search_tree
 from glassformer.errors import DirectoryError, GlassformerError, InputError
 from glassformer.inspection import Trace, record, trace
 from glassformer.model import ModelConfig, taps

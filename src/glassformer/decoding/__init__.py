@@ -1,12 +1,12 @@
 """Search: from sources and a model to targets. Knows ids, never text."""
 
+from glassformer.decoding.continuous_batching import Load, alike, as_they_end, search
 from glassformer.decoding.hypothesis import Hypothesis
-from glassformer.decoding.predictor import Ensemble, Plain, Prediction, Predictor
 from glassformer.decoding.rules import Request
 from glassformer.decoding.scoring import score
-from glassformer.decoding.search import Load, alike, as_they_end, search
-from glassformer.decoding.settings import Beam, Sample, Search
-from glassformer.decoding.stepwise import Finder, Found, Task
+from glassformer.decoding.search_settings import Beam, Sample, Search
+from glassformer.decoding.step_model import Ensemble, Plain, Prediction, Predictor
+from glassformer.decoding.stepwise_search import Finder, Found, Task
 
 __all__ = [
     "Beam",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from glassformer.decoding.hypothesis import Hypothesis, Node, ended, penalised, start
 from glassformer.decoding.rules import Rules
-from glassformer.decoding.settings import Beam
+from glassformer.decoding.search_settings import Beam
 
 Candidate = tuple[int, float]
 """A token that may come next, and its log-probability."""

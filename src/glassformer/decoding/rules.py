@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from glassformer.decoding.settings import Search
+from glassformer.decoding.search_settings import Search
 from glassformer.errors import InputError
 
 

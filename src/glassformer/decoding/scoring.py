@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import torch
 
+from glassformer.decoding.continuous_batching import alike
 from glassformer.decoding.hypothesis import Hypothesis, penalised
-from glassformer.decoding.predictor import at_least_float32, padded
-from glassformer.decoding.search import alike
+from glassformer.decoding.step_model import at_least_float32, padded
 from glassformer.errors import InputError
 from glassformer.model import Transformer
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from glassformer.decoding import Beam, Found, Hypothesis, Task
-from glassformer.decoding.candidates import DAMAGED, Next, looked_at
+from glassformer.decoding.next_tokens import DAMAGED, Next, looked_at
 from glassformer.engine.options import Precision
 from glassformer.engine.weights import Weights
 from glassformer.errors import InputError

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.decoding.candidates import Next, examined
-from glassformer.decoding.predictor import padded
+from glassformer.decoding.next_tokens import Next, examined
+from glassformer.decoding.step_model import padded
 from glassformer.errors import DirectoryError, InputError
 from glassformer.interop.onnx import DECODER, ENCODER
 from glassformer.interop.onnx.graph import library

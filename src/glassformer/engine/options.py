@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from glassformer.decoding.search import POSITIONS
+from glassformer.decoding.continuous_batching import POSITIONS
 from glassformer.settings import Settings
 
 Precision = Literal["float32", "float16", "int8"]

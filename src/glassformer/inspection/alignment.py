@@ -17,8 +17,8 @@ from pydantic import Field
 
 from glassformer.atomic_directory import add_file, read_file
 from glassformer.data import AnyTokenizer, IdsOnly
-from glassformer.decoding.predictor import padded
-from glassformer.decoding.search import alike
+from glassformer.decoding.continuous_batching import alike
+from glassformer.decoding.step_model import padded
 from glassformer.errors import DirectoryError, InputError, SettingsError
 from glassformer.inspection.record import record
 from glassformer.inspection.words import Word, marks_of, words

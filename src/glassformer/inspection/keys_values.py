@@ -10,8 +10,8 @@ import torch
 from torch.nn import functional as F
 
 from glassformer.decoding import Beam, Plain, Request, search
-from glassformer.decoding.predictor import at_least_float32, padded
-from glassformer.decoding.search import alike
+from glassformer.decoding.continuous_batching import alike
+from glassformer.decoding.step_model import at_least_float32, padded
 from glassformer.errors import InputError
 from glassformer.inspection.changes import ReplaceMatrices, apply, attention_at, attentions
 from glassformer.inspection.record import record

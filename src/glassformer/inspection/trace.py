@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from glassformer.decoding import Beam, Request
-from glassformer.decoding.tree import Tree
+from glassformer.decoding.search_tree import Tree
 from glassformer.errors import InputError
 from glassformer.inspection.changes import AnyChange
 from glassformer.model import ModelConfig

@@ -8,8 +8,8 @@ import torch
 
 from glassformer import __version__
 from glassformer.decoding import Beam, Plain, Request, Search, search
-from glassformer.decoding.predictor import Uncached, at_least_float32
-from glassformer.decoding.tree import Tree, search_tree
+from glassformer.decoding.search_tree import Tree, search_tree
+from glassformer.decoding.step_model import Uncached, at_least_float32
 from glassformer.errors import InputError
 from glassformer.inspection.changes import AnyChange, AverageHead, Change, Means, apply, attentions, changed_request
 from glassformer.inspection.record import record

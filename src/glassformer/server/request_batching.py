@@ -13,9 +13,9 @@ from typing import NamedTuple
 import torch
 
 from glassformer.decoding import Beam, Finder, Found, Hypothesis, Load, Request, Search, Task
+from glassformer.decoding.continuous_batching import suppressed, task_for
 from glassformer.decoding.rules import rules_for
-from glassformer.decoding.search import suppressed, task_for
-from glassformer.decoding.stepwise import FindsItself, Stepwise
+from glassformer.decoding.stepwise_search import FindsItself, Stepwise
 from glassformer.engine import Engine, Searching
 from glassformer.errors import GlassformerError
 from glassformer.hardware import cores, step_back

@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 
 from glassformer.decoding import Beam, Request, search
-from glassformer.decoding.predictor import padded
 from glassformer.decoding.rules import rules_for
+from glassformer.decoding.step_model import padded
 from glassformer.engine import EngineOptions, open_search
 from glassformer.engine.onnx import OnnxModel
 from glassformer.interop.ctranslate2 import Words, open_ctranslate2

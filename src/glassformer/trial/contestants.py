@@ -18,8 +18,8 @@ from typing import Any
 import torch
 
 from glassformer.decoding import Beam, Request, search
-from glassformer.decoding.predictor import padded
 from glassformer.decoding.rules import rules_for
+from glassformer.decoding.step_model import padded
 from glassformer.engine import EngineOptions, open_search
 from glassformer.engine.options import PRECISIONS
 from glassformer.errors import InputError

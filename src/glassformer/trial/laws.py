@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from glassformer.decoding import Beam, Hypothesis, Load, Plain, Predictor, Request, score, search
-from glassformer.decoding.predictor import Uncached
+from glassformer.decoding.step_model import Uncached
 from glassformer.engine import EngineOptions, open_predictor, open_search
 from glassformer.engine.fast import Fast
 from glassformer.engine.options import PRECISIONS

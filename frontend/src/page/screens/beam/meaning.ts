@@ -2,7 +2,7 @@
 import { pathOf, type Tree } from '../../data/tree';
 import { texts } from '../../strings';
 
-/** In the words of `glassformer.decoding.tree.Tree.why`. */
+/** In the words of `glassformer.decoding.search_tree.Tree.why`. */
 export function whyOf(tree: Tree, node: number): string {
   const words = texts.screen.beam.fates;
   if (tree.fate[node] !== 'ended') return words[tree.fate[node] as 'kept'];

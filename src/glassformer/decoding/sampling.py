@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from glassformer.decoding.beam import Candidate
 from glassformer.decoding.hypothesis import Hypothesis, Node, ended, start
 from glassformer.decoding.rules import Rules
-from glassformer.decoding.settings import Sample
+from glassformer.decoding.search_settings import Sample
 
 
 class Sampling:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from glassformer.decoding.beam import Candidate
 from glassformer.decoding.rules import ANYTHING, Choice
-from glassformer.decoding.settings import Sample, Search
+from glassformer.decoding.search_settings import Sample, Search
 from glassformer.errors import InputError
 
 DAMAGED = "The model's logits are not numbers: its weights are damaged."

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import torch
 
 from glassformer.decoding.hypothesis import Hypothesis
-from glassformer.decoding.predictor import Predictor
 from glassformer.decoding.rules import Request, Rules, rules_for
-from glassformer.decoding.settings import Beam, Search
-from glassformer.decoding.stepwise import Finder, FindsItself, Found, Stepwise, Task
-from glassformer.decoding.workers import Hands, together
+from glassformer.decoding.search_settings import Beam, Search
+from glassformer.decoding.step_model import Predictor
+from glassformer.decoding.stepwise_search import Finder, FindsItself, Found, Stepwise, Task
+from glassformer.decoding.work_queue import Hands, together
 from glassformer.errors import InputError
 
 POSITIONS = 16_000

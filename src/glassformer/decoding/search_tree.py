@@ -7,12 +7,12 @@ from typing import Literal, get_args
 import torch
 
 from glassformer.decoding.beam import BeamSearch, Step
+from glassformer.decoding.continuous_batching import suppressed, task_for
 from glassformer.decoding.hypothesis import Hypothesis, Node, penalised
-from glassformer.decoding.predictor import Predictor
 from glassformer.decoding.rules import Request, Rules
-from glassformer.decoding.search import suppressed, task_for
-from glassformer.decoding.settings import Beam
-from glassformer.decoding.stepwise import Found, Stepwise, Task
+from glassformer.decoding.search_settings import Beam
+from glassformer.decoding.step_model import Predictor
+from glassformer.decoding.stepwise_search import Found, Stepwise, Task
 
 Fate = Literal["start", "kept", "ended", "outranked", "displaced", "abandoned"]
 """What became of a hypothesis: it was gone on with; it ended; others were better; it made room for the greedy one; or

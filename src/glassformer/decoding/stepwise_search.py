@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from glassformer.decoding.beam import BeamSearch, Candidate
-from glassformer.decoding.candidates import Next, drawn, likeliest, looked_at
 from glassformer.decoding.hypothesis import Hypothesis
-from glassformer.decoding.predictor import Predictor
+from glassformer.decoding.next_tokens import Next, drawn, likeliest, looked_at
 from glassformer.decoding.rules import Choice, Request, Rules
-from glassformer.decoding.sample import Sampling
-from glassformer.decoding.settings import Beam, Sample, Search
+from glassformer.decoding.sampling import Sampling
+from glassformer.decoding.search_settings import Beam, Sample, Search
+from glassformer.decoding.step_model import Predictor
 
 Found = tuple[int, list[Hypothesis]]
 """The number of a task, and what was found for it, best first."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from glassformer.decoding.candidates import Next, examined
+from glassformer.decoding.next_tokens import Next, examined
 from glassformer.errors import InputError
 from glassformer.model import DecoderState, Transformer
 
