@@ -5,7 +5,7 @@ import torch
 
 import glassformer
 import glassformer.cli
-import glassformer.engine.fast
+import glassformer.engine.native_model
 import glassformer.inspection.figures
 import glassformer.interop
 import glassformer.training

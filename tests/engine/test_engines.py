@@ -10,9 +10,9 @@ from hypothesis import given
 from glassformer import Translator, street
 from glassformer.decoding import Beam, Load, Request, Sample, search
 from glassformer.engine import EngineOptions, open_engine, open_predictor
-from glassformer.engine import opened as opening
-from glassformer.engine.fast import Fast
-from glassformer.engine.library import library
+from glassformer.engine import factory as opening
+from glassformer.engine.native_library import library
+from glassformer.engine.native_model import Fast
 from glassformer.errors import DirectoryError, InputError, SettingsError
 from tests.decoding.test_models import lively, texts_of
 from tests.examples import ALL, max_examples
@@ -98,7 +98,7 @@ def test_ctranslate2_keeps_what_it_was_given(tmp_path, monkeypatch):
     asked = EngineOptions(engine="ctranslate2")
     Translator.load(directory, engine=asked)
     [kept] = directory.glob("ctranslate2-*")
-    monkeypatch.setattr("glassformer.engine.ctranslate2._write", lambda *_: pytest.fail("it was written again"))
+    monkeypatch.setattr("glassformer.engine.ctranslate2_engine._write", lambda *_: pytest.fail("it was written again"))
     assert Translator.load(directory, engine=asked)("A sentence.")  # the model beside it is still whole, too
     monkeypatch.undo()
     (kept / "model.bin").write_bytes(b"damaged")
@@ -108,7 +108,7 @@ def test_ctranslate2_keeps_what_it_was_given(tmp_path, monkeypatch):
 
 def test_an_export_that_differs_is_refused(monkeypatch, tmp_path):
     pytest.importorskip("ctranslate2")
-    from glassformer.engine import ctranslate2
+    from glassformer.engine import ctranslate2_engine as ctranslate2
 
     def damaged(model, directory):
         with torch.no_grad():

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.decoding import Beam, Ensemble, Load, Plain, Request, Sample, search
-from glassformer.engine import library as compiling
-from glassformer.engine.fast import Fast
-from glassformer.engine.library import library
-from glassformer.engine.rounded import rounded
+from glassformer.engine import native_library as compiling
+from glassformer.engine.native_library import library
+from glassformer.engine.native_model import Fast
+from glassformer.engine.reduced_precision import rounded
 from glassformer.errors import InputError
 from glassformer.model import ModelConfig
 from tests.decoding.test_models import lively, texts_of

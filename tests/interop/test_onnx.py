@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from glassformer import __version__, street
 from glassformer.decoding import Beam, Ensemble, Plain, Request, Sample, search
-from glassformer.engine.onnx import OnnxModel
+from glassformer.engine.onnx_model import OnnxModel
 from glassformer.errors import DirectoryError, InputError
 from glassformer.inspection import record
 from glassformer.interop.onnx import graph as onnx_graph

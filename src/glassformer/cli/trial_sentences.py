@@ -15,7 +15,7 @@ LONGEST = 128  # tokens: one overlong line must not decide a measurement
 def sentences(directory: Path, config: "ModelConfig", text: Path | None, count: int) -> list[list[int]]:
     """The ids of the first lines of a text; without one, of the built-in corpus; without a tokenizer, random ids."""
     if text is None and not (directory / "tokenizer").is_dir():
-        from glassformer.engine.sample import random_sources
+        from glassformer.engine.random_sources import random_sources
 
         return random_sources(config, itertools.islice(itertools.cycle(range(5, 31)), count))
     from glassformer import street

@@ -21,7 +21,7 @@ from glassformer.decoding import Beam, Request, search
 from glassformer.decoding.rules import rules_for
 from glassformer.decoding.step_model import padded
 from glassformer.engine import EngineOptions, open_search
-from glassformer.engine.options import PRECISIONS
+from glassformer.engine.engine_options import PRECISIONS
 from glassformer.errors import InputError
 from glassformer.hardware import cores, peak_memory
 from glassformer.interop.ctranslate2 import open_ctranslate2, unsupported, write_ctranslate2

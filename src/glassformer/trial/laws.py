@@ -8,8 +8,8 @@ from typing import TypeVar
 from glassformer.decoding import Beam, Hypothesis, Load, Plain, Predictor, Request, score, search
 from glassformer.decoding.step_model import Uncached
 from glassformer.engine import EngineOptions, open_predictor, open_search
-from glassformer.engine.fast import Fast
-from glassformer.engine.options import PRECISIONS
+from glassformer.engine.engine_options import PRECISIONS
+from glassformer.engine.native_model import Fast
 from glassformer.model import Transformer
 
 Found = Sequence[list[Hypothesis]]

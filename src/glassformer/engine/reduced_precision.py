@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from glassformer.engine.options import Precision
+from glassformer.engine.engine_options import Precision
 from glassformer.model import Transformer
 
 

@@ -6,10 +6,10 @@ from typing import Protocol
 
 from glassformer import decoding
 from glassformer.decoding import Ensemble, Hypothesis, Load, Plain, Predictor, Request, Search
-from glassformer.engine.fast import ENOUGH, Fast
-from glassformer.engine.library import library
-from glassformer.engine.options import EngineOptions
-from glassformer.engine.rounded import rounded
+from glassformer.engine.engine_options import EngineOptions
+from glassformer.engine.native_library import library
+from glassformer.engine.native_model import ENOUGH, Fast
+from glassformer.engine.reduced_precision import rounded
 from glassformer.errors import InputError
 from glassformer.hardware import cores
 from glassformer.model import Transformer
@@ -40,7 +40,7 @@ class Searching:
 def open_engine(models: Sequence[Transformer], options: EngineOptions, directory: Path | None = None) -> Engine:
     """An engine for a model, or for several that answer together. `directory`: where the model stands, if it does."""
     if options.engine == "ctranslate2":
-        from glassformer.engine.ctranslate2 import CTranslate2
+        from glassformer.engine.ctranslate2_engine import CTranslate2
 
         if len(models) > 1:
             raise InputError("CTranslate2 here runs one model at a time: use `fast` for several together.")

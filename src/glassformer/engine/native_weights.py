@@ -9,8 +9,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from glassformer.engine.options import PRECISIONS, Precision
-from glassformer.engine.rounded import in_steps
+from glassformer.engine.engine_options import PRECISIONS, Precision
+from glassformer.engine.reduced_precision import in_steps
 from glassformer.errors import InputError
 from glassformer.model import Transformer
 from glassformer.model.decoder import Decoder

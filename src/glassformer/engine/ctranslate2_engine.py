@@ -13,8 +13,8 @@ from glassformer.atomic_directory import building, verify
 from glassformer.decoding import Beam, Hypothesis, Plain, Request, Search, score, search
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.rules import rules_for
-from glassformer.engine.options import EngineOptions
-from glassformer.engine.sample import random_sources
+from glassformer.engine.engine_options import EngineOptions
+from glassformer.engine.random_sources import random_sources
 from glassformer.errors import InputError
 from glassformer.hardware import cores
 from glassformer.interop.ctranslate2 import open_ctranslate2, write_ctranslate2

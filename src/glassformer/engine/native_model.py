@@ -12,8 +12,8 @@ import torch
 
 from glassformer.decoding import Beam, Found, Hypothesis, Task
 from glassformer.decoding.next_tokens import DAMAGED, Next, looked_at
-from glassformer.engine.options import Precision
-from glassformer.engine.weights import Weights
+from glassformer.engine.engine_options import Precision
+from glassformer.engine.native_weights import Weights
 from glassformer.errors import InputError
 from glassformer.model import Transformer
 
