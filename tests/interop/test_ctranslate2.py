@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from glassformer.decoding import Beam, Plain, Request, score, search
 from glassformer.errors import InputError
-from glassformer.interop.ctranslate2 import open_ctranslate2, unsupported, write_ctranslate2
+from glassformer.interop.ctranslate2_export import open_ctranslate2, unsupported, write_ctranslate2
 from glassformer.model import ModelConfig
 from tests.decoding.test_models import lively
 from tests.examples import max_examples

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from glassformer import street
 from glassformer.cli import app
 from glassformer.evaluation import score
-from glassformer.interop.ctranslate2 import Words, unsupported, write_ctranslate2
-from glassformer.interop.onnx import write_onnx
+from glassformer.interop.ctranslate2_export import Words, unsupported, write_ctranslate2
+from glassformer.interop.onnx_export import write_onnx
 from glassformer.model import ModelConfig, load_model
 from glassformer.model_location import find_model, tokenizer_of
 from glassformer.trial import agreement

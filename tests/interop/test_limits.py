@@ -15,9 +15,9 @@ import torch
 from glassformer.data.pipeline.file import LARGEST_REST
 from glassformer.interop.detect import open_foreign
 from glassformer.interop.fairseq import open_fairseq
-from glassformer.interop.files import LARGEST, LARGEST_JSON
 from glassformer.interop.hugging_face import write_hugging_face
-from glassformer.interop.marian.text import read_vocabulary
+from glassformer.interop.marian.marian_text import read_vocabulary
+from glassformer.interop.untrusted_files import LARGEST, LARGEST_JSON
 from glassformer.model import ModelConfig
 from glassformer.model.directory import LARGEST_HEADER
 from tests.examples import only_in_test_all

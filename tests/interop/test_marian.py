@@ -8,8 +8,8 @@ from hypothesis import given
 from glassformer.decoding import Beam, Request, score
 from glassformer.engine import EngineOptions, open_engine
 from glassformer.errors import DirectoryError
-from glassformer.interop.marian.family import HELD, marian_names, open_marian, read_config, weights_of
-from glassformer.interop.marian.file import read_marian_file
+from glassformer.interop.marian.marian_file import read_marian_file
+from glassformer.interop.marian.marian_model import HELD, marian_names, open_marian, read_config, weights_of
 from glassformer.model import Transformer
 from tests.examples import max_examples
 from tests.interop import marian_writer as marian

@@ -14,8 +14,8 @@ import torch
 
 from glassformer.errors import DirectoryError, GlassformerError
 from glassformer.interop.marian import open_marian
-from glassformer.interop.marian.file import read_marian_file
-from glassformer.interop.marian.text import read_options, read_vocabulary
+from glassformer.interop.marian.marian_file import read_marian_file
+from glassformer.interop.marian.marian_text import read_options, read_vocabulary
 from tests.examples import dice
 from tests.interop import marian_writer as marian
 from tests.interop.mutations import MUTATIONS

@@ -13,8 +13,7 @@ from glassformer.decoding import Beam, Ensemble, Plain, Request, Sample, search
 from glassformer.engine.onnx_model import OnnxModel
 from glassformer.errors import DirectoryError, InputError
 from glassformer.inspection import record
-from glassformer.interop.onnx import graph as onnx_graph
-from glassformer.interop.onnx import unsupported, write_onnx
+from glassformer.interop.onnx_export import onnx_graph, unsupported, write_onnx
 from glassformer.model import ModelConfig, load_model
 from glassformer.model_location import find_model, tokenizer_of
 from tests.examples import max_examples

@@ -32,7 +32,7 @@ from glassformer import street
 from glassformer.data import ForeignSettings, ForeignTokenizer, Pair, TokenizerSettings, train_tokenizer
 from glassformer.errors import InputError
 from glassformer.interop.hugging_face import open_hugging_face, write_hugging_face
-from glassformer.interop.hugging_face.directory import FAMILIES, read_options
+from glassformer.interop.hugging_face.pretrained_directory import FAMILIES, read_options
 from glassformer.model import ModelConfig, Transformer
 from tests.examples import max_examples
 

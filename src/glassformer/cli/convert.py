@@ -28,8 +28,8 @@ def convert(
     and Firefox's; fairseq's; the tutorial's of pytorch-seq2seq.
     """
     from glassformer.atomic_directory import building, refuse_existing
-    from glassformer.interop.card import card
     from glassformer.interop.detect import open_foreign
+    from glassformer.interop.model_card import card
     from glassformer.model.directory import write_model
 
     refuse_existing(target)

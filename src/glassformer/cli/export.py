@@ -14,7 +14,7 @@ from glassformer.errors import InputError
 
 if TYPE_CHECKING:
     from glassformer.data import AnyTokenizer
-    from glassformer.interop.ctranslate2 import Words
+    from glassformer.interop.ctranslate2_export import Words
     from glassformer.model import Transformer
     from glassformer.trial.agreement import Agreement
 
@@ -46,7 +46,7 @@ def export(
     allowed to differ, and it is said how much.
     """
     from glassformer.atomic_directory import building, refuse_existing
-    from glassformer.interop.card import card
+    from glassformer.interop.model_card import card
     from glassformer.model import load_model
     from glassformer.model_location import find_model, tokenizer_of
 
@@ -82,12 +82,12 @@ def _written(
     from glassformer.trial import agreement
 
     if to is Kind.ONNX:
-        from glassformer.interop.onnx import write_onnx
+        from glassformer.interop.onnx_export import write_onnx
 
         write_onnx(model, directory)
         return "ONNX", (agreement.by_us(model, sources), agreement.by_onnxruntime(directory, sources))
     if to is Kind.CTRANSLATE2:
-        from glassformer.interop.ctranslate2 import write_ctranslate2
+        from glassformer.interop.ctranslate2_export import write_ctranslate2
 
         words = _words(model, tokenizer)
         write_ctranslate2(model, directory, words, quantization)
@@ -106,7 +106,7 @@ def _written(
 
 def _words(model: "Transformer", tokenizer: "AnyTokenizer | None") -> "Words":
     """The tokens as a tokenizer shows them."""
-    from glassformer.interop.ctranslate2 import Words
+    from glassformer.interop.ctranslate2_export import Words
 
     config = model.config
     if tokenizer is None:

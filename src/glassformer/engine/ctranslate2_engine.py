@@ -17,7 +17,7 @@ from glassformer.engine.engine_options import EngineOptions
 from glassformer.engine.random_sources import random_sources
 from glassformer.errors import InputError
 from glassformer.hardware import cores
-from glassformer.interop.ctranslate2 import open_ctranslate2, write_ctranslate2
+from glassformer.interop.ctranslate2_export import open_ctranslate2, write_ctranslate2
 from glassformer.model import Transformer
 
 CLOSE = 2e-3

@@ -13,8 +13,8 @@ from torch import Tensor
 from glassformer.decoding.next_tokens import Next, examined
 from glassformer.decoding.step_model import padded
 from glassformer.errors import DirectoryError, InputError
-from glassformer.interop.onnx import DECODER, ENCODER
-from glassformer.interop.onnx.graph import library
+from glassformer.interop.onnx_export import DECODER, ENCODER
+from glassformer.interop.onnx_export.onnx_graph import library
 from glassformer.model import ModelConfig
 
 Arrays = dict[str, Any]

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from glassformer.errors import DirectoryError, InputError
 from glassformer.interop.fairseq import is_fairseq, open_fairseq
-from glassformer.interop.files import inside
 from glassformer.interop.hub import from_hub, is_hub_name
 from glassformer.interop.hugging_face import is_hugging_face, open_hugging_face
+from glassformer.interop.imported import Opened
 from glassformer.interop.marian import open_marian
-from glassformer.interop.opened import Opened
 from glassformer.interop.torch_file import read_torch_file
 from glassformer.interop.tutorial import is_tutorial, open_tutorial
+from glassformer.interop.untrusted_files import inside
 from glassformer.model.directory import listed
 
 PICKLES = (".pt", ".pth", ".ckpt")

@@ -11,11 +11,11 @@ from glassformer.data.cutting import Cut
 from glassformer.data.foreign import by_number
 from glassformer.data.tokenizer import SIDES, Side
 from glassformer.errors import DataError, InputError
-from glassformer.interop.counted import read_lines, read_merges, read_spm
+from glassformer.interop.bounded_files import read_lines, read_merges, read_spm
 from glassformer.interop.fairseq_names import FIRST, fairseq_names
-from glassformer.interop.files import inside, naming, read_bytes, renamed, same, shape_of
-from glassformer.interop.opened import Opened
-from glassformer.interop.options import Options
+from glassformer.interop.foreign_options import Options
+from glassformer.interop.imported import Opened
+from glassformer.interop.untrusted_files import inside, naming, read_bytes, renamed, same, shape_of
 from glassformer.model import ModelConfig
 from glassformer.model.directory import listed, with_weights
 

@@ -1,6 +1,6 @@
 """fairseq's names, which Hugging Face's Marian, BART, mBART, Pegasus and M2M100 took over under `model.`."""
 
-from glassformer.interop.names import Names
+from glassformer.interop.name_table import Names
 
 FIRST = ("<s>", "<pad>", "</s>", "<unk>")
 """Tokens that every dictionary begins with, and no file names."""

@@ -9,9 +9,9 @@ from typing import Any
 
 from torch import Tensor
 
-from glassformer.interop.files import naming, renamed, shape_of
-from glassformer.interop.names import Names
-from glassformer.interop.opened import Opened
+from glassformer.interop.imported import Opened
+from glassformer.interop.name_table import Names
+from glassformer.interop.untrusted_files import naming, renamed, shape_of
 from glassformer.model import ModelConfig
 from glassformer.model.directory import with_weights
 

@@ -12,7 +12,7 @@ from glassformer.decoding.rules import rules_for
 from glassformer.decoding.step_model import padded
 from glassformer.engine import EngineOptions, open_search
 from glassformer.engine.onnx_model import OnnxModel
-from glassformer.interop.ctranslate2 import Words, open_ctranslate2
+from glassformer.interop.ctranslate2_export import Words, open_ctranslate2
 from glassformer.model import ModelConfig, Transformer
 
 Ids = list[int]

@@ -24,7 +24,7 @@ from glassformer.engine import EngineOptions, open_search
 from glassformer.engine.engine_options import PRECISIONS
 from glassformer.errors import InputError
 from glassformer.hardware import cores, peak_memory
-from glassformer.interop.ctranslate2 import open_ctranslate2, unsupported, write_ctranslate2
+from glassformer.interop.ctranslate2_export import open_ctranslate2, unsupported, write_ctranslate2
 from glassformer.interop.hugging_face import as_transformers, family_of
 from glassformer.model import ModelConfig, Transformer, load_model
 

@@ -1,6 +1,6 @@
 """Hugging Face's directories, in and out. Nothing here needs the package `transformers`."""
 
-from glassformer.interop.hugging_face.directory import (
+from glassformer.interop.hugging_face.pretrained_directory import (
     as_transformers,
     family_of,
     in_transformers,

@@ -7,17 +7,17 @@ from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
 from glassformer.data.foreign import by_number
-from glassformer.interop.counted import read_merges, read_numbers
-from glassformer.interop.files import inside, write_json
+from glassformer.interop.bounded_files import read_merges, read_numbers
+from glassformer.interop.foreign_options import Options
 from glassformer.interop.hugging_face.bart_like import BartLike, read_sizes, take_bias, take_embeddings
-from glassformer.interop.hugging_face.marian import marian_tokenizer, write_marian_tokenizer
+from glassformer.interop.hugging_face.marian_mt import marian_tokenizer, write_marian_tokenizer
 from glassformer.interop.hugging_face.multilingual import (
     MBART_LANGUAGES,
     multilingual_tokenizer,
     write_multilingual_tokenizer,
 )
-from glassformer.interop.options import Options
-from glassformer.interop.pieces import models_of, write_numbers
+from glassformer.interop.tokenizer_files import models_of, write_numbers
+from glassformer.interop.untrusted_files import inside, write_json
 from glassformer.model import ModelConfig
 
 OFFSET = 2

@@ -5,9 +5,9 @@ from typing import Any
 from torch import Tensor
 
 from glassformer.interop.fairseq_names import fairseq_names
-from glassformer.interop.files import same
-from glassformer.interop.names import Names
-from glassformer.interop.options import Options, refusals
+from glassformer.interop.foreign_options import Options, refusals
+from glassformer.interop.name_table import Names
+from glassformer.interop.untrusted_files import same
 from glassformer.model import ModelConfig, Transformer
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu", "gelu_new": "gelu-tanh"}

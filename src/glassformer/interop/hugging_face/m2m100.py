@@ -5,10 +5,10 @@ from pathlib import Path
 from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ForeignTokenizer
+from glassformer.interop.foreign_options import Options
 from glassformer.interop.hugging_face.bart_like import BartLike, read_sizes, take_embeddings
-from glassformer.interop.hugging_face.marian import marian_tokenizer, write_marian_tokenizer
+from glassformer.interop.hugging_face.marian_mt import marian_tokenizer, write_marian_tokenizer
 from glassformer.interop.hugging_face.multilingual import multilingual_tokenizer, write_multilingual_tokenizer
-from glassformer.interop.options import Options
 from glassformer.model import ModelConfig
 
 

@@ -10,10 +10,10 @@ from typing import Any
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
 from glassformer.data.cutting import SentencePieces
 from glassformer.data.foreign import SOURCE, TARGET, by_number
-from glassformer.interop.counted import read_numbers, read_spm
+from glassformer.interop.bounded_files import read_numbers, read_spm
 from glassformer.interop.fairseq_names import FIRST
-from glassformer.interop.files import inside, read_json, write_json
-from glassformer.interop.pieces import models_of
+from glassformer.interop.tokenizer_files import models_of
+from glassformer.interop.untrusted_files import inside, read_json, write_json
 from glassformer.model import ModelConfig
 
 MODEL, MASK = "sentencepiece.bpe.model", "<mask>"

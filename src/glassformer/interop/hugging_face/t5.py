@@ -8,12 +8,12 @@ from torch import Tensor
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
 from glassformer.data.cutting import SentencePieces
 from glassformer.data.foreign import by_number
-from glassformer.interop.counted import read_spm
-from glassformer.interop.files import inside, same, write_json
-from glassformer.interop.hugging_face.marian import marian_tokenizer, write_marian_tokenizer
-from glassformer.interop.names import Names
-from glassformer.interop.options import Options, refusals
-from glassformer.interop.pieces import models_of
+from glassformer.interop.bounded_files import read_spm
+from glassformer.interop.foreign_options import Options, refusals
+from glassformer.interop.hugging_face.marian_mt import marian_tokenizer, write_marian_tokenizer
+from glassformer.interop.name_table import Names
+from glassformer.interop.tokenizer_files import models_of
+from glassformer.interop.untrusted_files import inside, same, write_json
 from glassformer.model import ModelConfig, Transformer
 
 FEED_FORWARDS = {

@@ -15,10 +15,10 @@ from glassformer.data.pipeline.added import AddedToken
 from glassformer.data.pipeline.file import LARGEST_FILE, taken_apart
 from glassformer.data.pipeline.parts import Part, parts_of
 from glassformer.errors import DataError
-from glassformer.interop.counted import SPARE
-from glassformer.interop.files import inside, read_bytes, write_json
+from glassformer.interop.bounded_files import SPARE
 from glassformer.interop.hugging_face.multilingual import MASK, codes_of, read_about, settings_of_many
-from glassformer.interop.pieces import models_of
+from glassformer.interop.tokenizer_files import models_of
+from glassformer.interop.untrusted_files import inside, read_bytes, write_json
 from glassformer.model import ModelConfig
 
 FILE, CONFIG = "tokenizer.json", "tokenizer_config.json"

@@ -1,5 +1,5 @@
 """Marian's own files, and those of Firefox's translations, which are Marian's."""
 
-from glassformer.interop.marian.family import open_marian
+from glassformer.interop.marian.marian_model import open_marian
 
 __all__ = ["open_marian"]

@@ -10,9 +10,9 @@ from glassformer.data.cutting import Cut, SentencePieces
 from glassformer.data.foreign import ForeignSettings, by_number
 from glassformer.data.tokenizer import SIDES, Side
 from glassformer.errors import DataError, DirectoryError
-from glassformer.interop.counted import read_spm
-from glassformer.interop.files import inside, naming, read_bytes
-from glassformer.interop.marian.text import read_vocabulary
+from glassformer.interop.bounded_files import read_spm
+from glassformer.interop.marian.marian_text import read_vocabulary
+from glassformer.interop.untrusted_files import inside, naming, read_bytes
 
 END, UNKNOWN = "</s>", "<unk>"
 LISTS = (".yml", ".yaml", ".json", ".txt")

@@ -14,12 +14,13 @@ from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ForeignTokenizer
 from glassformer.errors import DirectoryError, InputError
-from glassformer.interop.files import inside, naming, read_json, read_safetensors, renamed, write_json
-from glassformer.interop.hugging_face import bart, m2m100, marian, t5
+from glassformer.interop.foreign_options import Options
+from glassformer.interop.hugging_face import bart, m2m100, t5
+from glassformer.interop.hugging_face import marian_mt as marian
 from glassformer.interop.hugging_face.tokenizer_json import json_tokenizer, write_json_tokenizer
-from glassformer.interop.names import Names
-from glassformer.interop.opened import Opened
-from glassformer.interop.options import Options
+from glassformer.interop.imported import Opened
+from glassformer.interop.name_table import Names
+from glassformer.interop.untrusted_files import inside, naming, read_json, read_safetensors, renamed, write_json
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.directory import with_weights, write_weights
 

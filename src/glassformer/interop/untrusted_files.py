@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import DataError, DirectoryError, SettingsError
-from glassformer.interop.names import Names
+from glassformer.interop.name_table import Names
 from glassformer.model.directory import listed, read_weights
 from glassformer.settings import no_constant, once_each
 

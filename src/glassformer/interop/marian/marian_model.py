@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import DirectoryError
-from glassformer.interop.files import inside, naming, read_bytes, renamed
-from glassformer.interop.marian.file import MarianFile, is_marian_file, read_marian_file
-from glassformer.interop.marian.text import LARGEST_OPTIONS, read_options
+from glassformer.interop.imported import Opened
+from glassformer.interop.marian.marian_file import MarianFile, is_marian_file, read_marian_file
+from glassformer.interop.marian.marian_text import LARGEST_OPTIONS, read_options
 from glassformer.interop.marian.vocabulary import marian_tokenizer
-from glassformer.interop.names import Names
-from glassformer.interop.opened import Opened
+from glassformer.interop.name_table import Names
+from glassformer.interop.untrusted_files import inside, naming, read_bytes, renamed
 from glassformer.model import ModelConfig
 from glassformer.model.directory import with_weights
 

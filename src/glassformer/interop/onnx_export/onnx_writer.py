@@ -13,8 +13,8 @@ import torch
 
 from glassformer import __version__
 from glassformer.errors import InputError
-from glassformer.interop.onnx.graph import Graph
-from glassformer.interop.onnx.parts import Order, Parts
+from glassformer.interop.onnx_export.onnx_graph import Graph
+from glassformer.interop.onnx_export.onnx_layers import Order, Parts
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.layers import DecoderLayer
 

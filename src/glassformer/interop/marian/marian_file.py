@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import DirectoryError
+from glassformer.interop.marian.marian_text import read_options
 from glassformer.interop.marian.npz import MOST_ARRAYS, MOST_AXES, Bytes, Stored, read_npz
-from glassformer.interop.marian.text import read_options
 
 OPTIONS = "special:model.yml"
 ALPHA = "_QuantMultA"

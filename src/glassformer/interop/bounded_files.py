@@ -8,7 +8,7 @@ from pathlib import Path
 
 from glassformer.data.json_tables import LONGEST_PIECE, TableError, check_end, numbered, start_of
 from glassformer.errors import DirectoryError
-from glassformer.interop.files import LARGEST_JSON, inside, read_bytes, read_json
+from glassformer.interop.untrusted_files import LARGEST_JSON, inside, read_bytes, read_json
 
 LARGEST_LINE, LARGEST_SPECS = 2**12, 2**20
 """Bytes of a line of a vocabulary, and of all that is no piece in a SentencePiece model."""

@@ -9,11 +9,11 @@ from torch import Tensor
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
 from glassformer.data.foreign import by_number
 from glassformer.data.tokenizer import SIDES
-from glassformer.interop.counted import read_numbers, read_spm
-from glassformer.interop.files import inside, read_json, write_json
+from glassformer.interop.bounded_files import read_numbers, read_spm
+from glassformer.interop.foreign_options import Options
 from glassformer.interop.hugging_face.bart_like import BartLike, read_sizes, take_bias, take_embeddings
-from glassformer.interop.options import Options
-from glassformer.interop.pieces import spm_models, write_numbers
+from glassformer.interop.tokenizer_files import spm_models, write_numbers
+from glassformer.interop.untrusted_files import inside, read_json, write_json
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.positions import sinusoids
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from glassformer.interop.onnx.graph import Graph
+from glassformer.interop.onnx_export.onnx_graph import Graph
 from glassformer.model import Transformer
 from glassformer.model.attention import Attention
 from glassformer.model.layers import AddNorm, FeedForward, Norm, Recurrence

@@ -9,7 +9,7 @@ from typing import Any
 
 from glassformer.data.json_tables import TableError, check_end, numbered, start_of
 from glassformer.errors import DirectoryError
-from glassformer.interop.counted import SPARE, read_lines
+from glassformer.interop.bounded_files import SPARE, read_lines
 
 LARGEST_OPTIONS = 1_000_000
 """Bytes."""

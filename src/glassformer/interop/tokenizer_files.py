@@ -4,7 +4,7 @@ from pathlib import Path
 
 from glassformer.data import AnyTokenizer, Tokenizer
 from glassformer.data.tokenizer import SIDES, Side
-from glassformer.interop.files import write_json
+from glassformer.interop.untrusted_files import write_json
 
 
 def models_of(tokenizer: AnyTokenizer) -> dict[Side, bytes]:
