@@ -25,7 +25,7 @@ from torch.nn import functional as F
 from forward_backward import TorchTransformer
 from glassformer import ModelConfig, Transformer, preset, street
 from glassformer.data import TokenizerSettings, corpus, epoch_batches, open_store, train_tokenizer
-from glassformer.data.batch import Batch, make_batch
+from glassformer.data.padded_batch import Batch, make_batch
 from glassformer.interop.hugging_face import in_transformers
 from glassformer.training.loss import LossOf, summed_loss
 from glassformer.training.machine import keep_memory

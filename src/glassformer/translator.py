@@ -9,7 +9,7 @@ from typing import Any
 
 from glassformer import decoding
 from glassformer.data import AnyTokenizer, ForeignTokenizer, IdsOnly
-from glassformer.data.splitting import split
+from glassformer.data.sentence_splitting import split
 from glassformer.data.tokenizer import Side
 from glassformer.decoding import Beam, Hypothesis, Plain, Request, Search
 from glassformer.decoding.hypothesis import penalised

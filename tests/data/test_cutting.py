@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from glassformer import street
 from glassformer.data import ForeignSettings, ForeignTokenizer, IdsOnly, read_tokenizer
-from glassformer.data.cutting import ByteLevel, SentencePieces, SubwordNMT, Words, merged
-from glassformer.data.foreign import SOURCE, TARGET, by_number
+from glassformer.data.foreign_tokenizer import SOURCE, TARGET, by_number
+from glassformer.data.subword_segmentation import ByteLevel, SentencePieces, SubwordNMT, Words, merged
 from glassformer.errors import DataError, GlassformerError, InputError
 from tests.examples import max_examples
 

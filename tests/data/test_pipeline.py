@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers.convert_slow_tokenizer import import_protobuf
 
-from glassformer.data.pipeline import Pipeline
+from glassformer.data.tokenizer_pipeline import Pipeline
 from tests.examples import max_examples
 
 LINES = [

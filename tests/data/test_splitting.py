@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.data.splitting import split
+from glassformer.data.sentence_splitting import split
 from tests.examples import max_examples
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from glassformer.data.pipeline.file import LARGEST_REST
+from glassformer.data.tokenizer_pipeline.tokenizer_json_file import LARGEST_REST
 from glassformer.interop.detect import open_foreign
 from glassformer.interop.fairseq import open_fairseq
 from glassformer.interop.hugging_face import write_hugging_face

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from glassformer.data.batch import make_batch
+from glassformer.data.padded_batch import make_batch
 from glassformer.data.tokenizer import BOS, EOS, PAD
 from glassformer.model import ModelConfig
 from glassformer.training import summed_loss

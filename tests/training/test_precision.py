@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from glassformer.data.batch import make_batch
+from glassformer.data.padded_batch import make_batch
 from glassformer.model import ModelConfig, Transformer
 from glassformer.training.loss import LossOf, summed_loss
 from glassformer.training.machine import what_bits_depend_on

@@ -10,7 +10,7 @@ import torch
 from glassformer import street
 from glassformer.atomic_directory import verify
 from glassformer.data import corpus
-from glassformer.data.held_out import Share
+from glassformer.data.dev_split import Share
 from glassformer.errors import DirectoryError, GlassformerError
 from glassformer.model import load_model, n_parameters, preset
 from glassformer.model.directory import read_weights

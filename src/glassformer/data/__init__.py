@@ -1,10 +1,10 @@
 """Text that belongs together: from files to tokens to batches."""
 
-from glassformer.data.batching import epoch_batches
+from glassformer.data.batch_sampler import epoch_batches
 from glassformer.data.corpus import Corpus, Pair, corpus
 from glassformer.data.doctor import Diagnosis, diagnose
-from glassformer.data.foreign import AnyTokenizer, ForeignSettings, ForeignTokenizer, IdsOnly, read_tokenizer
-from glassformer.data.store import Store, open_store
+from glassformer.data.foreign_tokenizer import AnyTokenizer, ForeignSettings, ForeignTokenizer, IdsOnly, read_tokenizer
+from glassformer.data.token_store import Store, open_store
 from glassformer.data.tokenizer import Tokenizer, TokenizerSettings, train_tokenizer
 
 __all__ = [

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from glassformer.data import AnyTokenizer, IdsOnly, Tokenizer
-from glassformer.data.cutting import ByteLevel, Cut
+from glassformer.data.subword_segmentation import ByteLevel, Cut
 
 BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 SPECIALS = frozenset({"<s>", "</s>", "<pad>"})

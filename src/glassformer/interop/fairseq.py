@@ -7,8 +7,8 @@ from typing import Any
 from torch import Tensor
 
 from glassformer.data import ForeignSettings, ForeignTokenizer
-from glassformer.data.cutting import Cut
-from glassformer.data.foreign import by_number
+from glassformer.data.foreign_tokenizer import by_number
+from glassformer.data.subword_segmentation import Cut
 from glassformer.data.tokenizer import SIDES, Side
 from glassformer.errors import DataError, InputError
 from glassformer.interop.bounded_files import read_lines, read_merges, read_spm

@@ -19,7 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from glassformer.atomic_directory import building, replace_file
 from glassformer.data import epoch_batches
-from glassformer.data.batch import make_batch
+from glassformer.data.padded_batch import make_batch
 from glassformer.errors import GlassformerError
 from glassformer.evaluation import Scores
 from glassformer.hardware import peak_memory

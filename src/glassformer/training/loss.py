@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from glassformer.data.batch import Batch
+from glassformer.data.padded_batch import Batch
 from glassformer.model import Transformer
 from glassformer.training.precision import products_in, rounded_type
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from glassformer.atomic_directory import ASIDE, building, replace_file
 from glassformer.data import Corpus, Pair, Store, Tokenizer, corpus, open_store, train_tokenizer
 from glassformer.data.corpus import Watch, unwatched
-from glassformer.data.held_out import Share
+from glassformer.data.dev_split import Share
 from glassformer.errors import DataError, DirectoryError, SettingsError
 from glassformer.model import ModelConfig, Transformer, load_model, n_parameters, preset
 from glassformer.model_location import find_model, tokenizer_of

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from glassformer.data import Pair, epoch_batches
-from glassformer.data.batch import make_batch
+from glassformer.data.padded_batch import make_batch
 from glassformer.decoding import Beam, Plain, Request, alike, search
 from glassformer.evaluation import Scores, score
 from glassformer.model import Transformer

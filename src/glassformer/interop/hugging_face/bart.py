@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
-from glassformer.data.foreign import by_number
+from glassformer.data.foreign_tokenizer import by_number
 from glassformer.interop.bounded_files import read_merges, read_numbers
 from glassformer.interop.foreign_options import Options
 from glassformer.interop.hugging_face.bart_like import BartLike, read_sizes, take_bias, take_embeddings

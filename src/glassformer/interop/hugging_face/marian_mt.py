@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
-from glassformer.data.foreign import by_number
+from glassformer.data.foreign_tokenizer import by_number
 from glassformer.data.tokenizer import SIDES
 from glassformer.interop.bounded_files import read_numbers, read_spm
 from glassformer.interop.foreign_options import Options

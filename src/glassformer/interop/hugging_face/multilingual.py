@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
-from glassformer.data.cutting import SentencePieces
-from glassformer.data.foreign import SOURCE, TARGET, by_number
+from glassformer.data.foreign_tokenizer import SOURCE, TARGET, by_number
+from glassformer.data.subword_segmentation import SentencePieces
 from glassformer.interop.bounded_files import read_numbers, read_spm
 from glassformer.interop.fairseq_names import FIRST
 from glassformer.interop.tokenizer_files import models_of

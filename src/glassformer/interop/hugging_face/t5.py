@@ -6,8 +6,8 @@ from typing import Any
 from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
-from glassformer.data.cutting import SentencePieces
-from glassformer.data.foreign import by_number
+from glassformer.data.foreign_tokenizer import by_number
+from glassformer.data.subword_segmentation import SentencePieces
 from glassformer.interop.bounded_files import read_spm
 from glassformer.interop.foreign_options import Options, refusals
 from glassformer.interop.hugging_face.marian_mt import marian_tokenizer, write_marian_tokenizer

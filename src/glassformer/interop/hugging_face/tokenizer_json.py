@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
-from glassformer.data.foreign import by_number
-from glassformer.data.pipeline import Pipeline, StrangePartError
-from glassformer.data.pipeline.added import AddedToken
-from glassformer.data.pipeline.file import LARGEST_FILE, taken_apart
-from glassformer.data.pipeline.parts import Part, parts_of
+from glassformer.data.foreign_tokenizer import by_number
+from glassformer.data.tokenizer_pipeline import Pipeline, StrangePartError
+from glassformer.data.tokenizer_pipeline.added_tokens import AddedToken
+from glassformer.data.tokenizer_pipeline.component import Part, parts_of
+from glassformer.data.tokenizer_pipeline.tokenizer_json_file import LARGEST_FILE, taken_apart
 from glassformer.errors import DataError
 from glassformer.interop.bounded_files import SPARE
 from glassformer.interop.hugging_face.multilingual import MASK, codes_of, read_about, settings_of_many

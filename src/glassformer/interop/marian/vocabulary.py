@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from glassformer.data import ForeignTokenizer
-from glassformer.data.cutting import Cut, SentencePieces
-from glassformer.data.foreign import ForeignSettings, by_number
+from glassformer.data.foreign_tokenizer import ForeignSettings, by_number
+from glassformer.data.subword_segmentation import Cut, SentencePieces
 from glassformer.data.tokenizer import SIDES, Side
 from glassformer.errors import DataError, DirectoryError
 from glassformer.interop.bounded_files import read_spm

@@ -11,11 +11,11 @@ from typing import Annotated, Literal, NoReturn
 
 from pydantic import Field
 
-from glassformer.data.cutting import ByteLevel, Cut, Cutter, SentencePieces, SubwordNMT, Words
 from glassformer.data.json_tables import TableError, check_end, listed, start_of
-from glassformer.data.pipeline import Pipeline
-from glassformer.data.pipeline.file import MOST_PIECES
+from glassformer.data.subword_segmentation import ByteLevel, Cut, Cutter, SentencePieces, SubwordNMT, Words
 from glassformer.data.tokenizer import SETTINGS, SIDES, Side, Tokenizer, check_text, ids_among
+from glassformer.data.tokenizer_pipeline import Pipeline
+from glassformer.data.tokenizer_pipeline.tokenizer_json_file import MOST_PIECES
 from glassformer.errors import DataError, DirectoryError, InputError
 from glassformer.settings import Settings
 

@@ -5,8 +5,8 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from glassformer.data.cutting import SPACE, byte_letters, gpt2_words
-from glassformer.data.pipeline.parts import Part, parts_of
+from glassformer.data.subword_segmentation import SPACE, byte_letters, gpt2_words
+from glassformer.data.tokenizer_pipeline.component import Part, parts_of
 from glassformer.errors import DataError
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from glassformer.data.pipeline.parts import SPACES
+from glassformer.data.tokenizer_pipeline.component import SPACES
 from glassformer.errors import DataError
 
 WRITTEN = re.compile(r"▁?<(?:extra_id_\d+|mask(?:_\d+)?|unk_\d+)>")

@@ -4,8 +4,8 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any, Literal
 
-from glassformer.data.pipeline.charsmap import CharsMap
-from glassformer.data.pipeline.parts import SPACES, Part, parts_of
+from glassformer.data.tokenizer_pipeline.charsmap import CharsMap
+from glassformer.data.tokenizer_pipeline.component import SPACES, Part, parts_of
 from glassformer.errors import DataError
 
 Step = Callable[[str], str]

@@ -5,7 +5,7 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
-from glassformer.data.cutting import SPACE
+from glassformer.data.subword_segmentation import SPACE
 from glassformer.errors import DataError
 
 SPACES = "".join(letter for letter in map(chr, range(0x3001)) if re.match(f"[{SPACE}]", letter))

@@ -5,7 +5,7 @@ Each part of such a file has its place here: `file` reads it, `added` finds toke
 words, `joining` makes text of pieces. A part that is not known is refused by its name (`StrangePartError`).
 """
 
-from glassformer.data.pipeline.parts import StrangePartError
-from glassformer.data.pipeline.pipeline import Pipeline
+from glassformer.data.tokenizer_pipeline.component import StrangePartError
+from glassformer.data.tokenizer_pipeline.pipeline import Pipeline
 
 __all__ = ["Pipeline", "StrangePartError"]

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from glassformer.data.pipeline.added import Finder, added_tokens
-from glassformer.data.pipeline.bpe import BPE, Merges
-from glassformer.data.pipeline.file import TokenizerFile, taken_apart
-from glassformer.data.pipeline.joining import UNKNOWN, is_byte_level, joiners
-from glassformer.data.pipeline.normal import Strip, normal_form
-from glassformer.data.pipeline.parts import Part, none_of
-from glassformer.data.pipeline.splitting import splitters, words_of
-from glassformer.data.pipeline.unigram import Unigram
+from glassformer.data.tokenizer_pipeline.added_tokens import Finder, added_tokens
+from glassformer.data.tokenizer_pipeline.bpe import BPE, Merges
+from glassformer.data.tokenizer_pipeline.component import Part, none_of
+from glassformer.data.tokenizer_pipeline.decoders import UNKNOWN, is_byte_level, joiners
+from glassformer.data.tokenizer_pipeline.normalizers import Strip, normal_form
+from glassformer.data.tokenizer_pipeline.pre_tokenizers import splitters, words_of
+from glassformer.data.tokenizer_pipeline.tokenizer_json_file import TokenizerFile, taken_apart
+from glassformer.data.tokenizer_pipeline.unigram import Unigram
 from glassformer.errors import DataError
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
-from glassformer.data.cutting import byte_letters
-from glassformer.data.pipeline.parts import Part, parts_of
-from glassformer.data.pipeline.splitting import prepends
+from glassformer.data.subword_segmentation import byte_letters
+from glassformer.data.tokenizer_pipeline.component import Part, parts_of
+from glassformer.data.tokenizer_pipeline.pre_tokenizers import prepends
 
 Joiner = Callable[[Sequence[str]], list[str]]
 BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
