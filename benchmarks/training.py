@@ -28,10 +28,10 @@ from glassformer.data import TokenizerSettings, corpus, epoch_batches, open_stor
 from glassformer.data.padded_batch import Batch, make_batch
 from glassformer.interop.hugging_face import in_transformers
 from glassformer.training.loss import LossOf, summed_loss
-from glassformer.training.machine import keep_memory
+from glassformer.training.mixed_precision import chosen_dtype
 from glassformer.training.optimiser import make_optimiser
-from glassformer.training.precision import chosen_dtype
-from glassformer.training.settings import TrainingSettings
+from glassformer.training.run_resources import keep_memory
+from glassformer.training.run_settings import TrainingSettings
 from timing import machine
 
 UPDATES = 6
@@ -182,7 +182,7 @@ def _ranks(
 ) -> Callable[[], None]:
     from torch.nn.parallel import DistributedDataParallel
 
-    from glassformer.training.world import help_as_rank
+    from glassformer.training.distributed import help_as_rank
 
     keep_memory()
     world = help_as_rank(options.meeting, options.rank, options.ranks)

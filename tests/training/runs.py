@@ -9,7 +9,7 @@ from typing import Any
 
 from glassformer import street
 from glassformer.training import Interrupted, Watcher, train
-from glassformer.training.watcher import Progress
+from glassformer.training.progress_listener import Progress
 from tests.processes import forking
 
 

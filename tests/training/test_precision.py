@@ -9,8 +9,8 @@ from torch.nn import functional as F
 from glassformer.data.padded_batch import make_batch
 from glassformer.model import ModelConfig, Transformer
 from glassformer.training.loss import LossOf, summed_loss
-from glassformer.training.machine import what_bits_depend_on
-from glassformer.training.precision import chosen_dtype, products_in
+from glassformer.training.mixed_precision import chosen_dtype, products_in
+from glassformer.training.run_resources import what_bits_depend_on
 from tests.examples import max_examples
 from tests.models import build, configs, seeds
 from tests.training.test_loss import ours, pairs

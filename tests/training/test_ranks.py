@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from glassformer.model import load_model
-from glassformer.training.run import begin, open_run
+from glassformer.training.run_setup import begin, open_run
 from tests.examples import cases, only_in_test_all
 from tests.processes import ROOT
 from tests.training.runs import fingerprint, options, trained
@@ -18,10 +18,10 @@ import sys
 from pathlib import Path
 import torch
 torch.set_default_dtype(torch.float64)
-from glassformer.training.loop import Trainer
-from glassformer.training.run import open_run
-from glassformer.training.watcher import Watcher
-from glassformer.training.world import World, help_as_rank
+from glassformer.training.training_loop import Trainer
+from glassformer.training.run_setup import open_run
+from glassformer.training.progress_listener import Watcher
+from glassformer.training.distributed import World, help_as_rank
 rank, size, meeting, run, out = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
 world = help_as_rank(meeting, rank, size) if size > 1 else World()
 trainer = Trainer(open_run(Path(run)), world, Watcher())

@@ -15,10 +15,11 @@ from glassformer.errors import DirectoryError, GlassformerError
 from glassformer.model import load_model, n_parameters, preset
 from glassformer.model.directory import read_weights
 from glassformer.model_location import find_model
-from glassformer.training import RunSettings, machine, train
-from glassformer.training.averaging import MovingAverage, mean, wearing
-from glassformer.training.choices import SIZES, choose_model, choose_tokenizer
-from glassformer.training.settings import DataSettings
+from glassformer.training import RunSettings, train
+from glassformer.training import run_resources as machine
+from glassformer.training.default_choices import SIZES, choose_model, choose_tokenizer
+from glassformer.training.run_settings import DataSettings
+from glassformer.training.weight_averaging import MovingAverage, mean, wearing
 from glassformer.translator import Translator
 from tests.training.runs import Listener, options, trained, write_corpus
 
@@ -178,7 +179,7 @@ def test_gradients_that_are_not_finite_are_skipped_and_then_end_the_run(tmp_path
 def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch):
     import errno
 
-    from glassformer.training import loop
+    from glassformer.training import training_loop as loop
 
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "metrics.jsonl")

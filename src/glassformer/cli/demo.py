@@ -73,7 +73,7 @@ def _understanding(translator: "Translator", out: Path, text: Path) -> dict[str,
 def _write(report: dict[str, Any], translator: "Translator", out: Path) -> None:
     from glassformer.inspection.explorer import Frame
     from glassformer.training.checkpoint import write_json
-    from glassformer.training.report import REPORT, write_page
+    from glassformer.training.run_report import REPORT, write_page
 
     report["translations"] = report["seeds"] + report["translations"]
     write_json(out / REPORT, report)

@@ -103,7 +103,7 @@ def _change(text: str) -> tuple[str, Any]:
 
 def summary(report: dict[str, Any], directory: Path) -> str:
     """The end of a run, as text."""
-    from glassformer.training.report import duration
+    from glassformer.training.run_report import duration
 
     rows = [("set", "BLEU", "chrF", "signature")]
     for name, scores in report["scores"].items():

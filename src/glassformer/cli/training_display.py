@@ -11,8 +11,8 @@ from rich.table import Column
 
 from glassformer.data import Pair
 from glassformer.evaluation import Scores
-from glassformer.training.report import duration
-from glassformer.training.watcher import Progress, Watcher
+from glassformer.training.progress_listener import Progress, Watcher
+from glassformer.training.run_report import duration
 
 SECONDS_BETWEEN_LINES = 30.0
 

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from glassformer.data.padded_batch import Batch
 from glassformer.model import Transformer
-from glassformer.training.precision import products_in, rounded_type
+from glassformer.training.mixed_precision import products_in, rounded_type
 
 ROWS = 128  # positions projected to the vocabulary at once: few enough that their logits stay in the cache
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import DirectoryError
 from glassformer.model.stack import Embedding
-from glassformer.training.settings import TrainingSettings
+from glassformer.training.run_settings import TrainingSettings
 
 MEMORY = ("exp_avg", "exp_avg_sq", "step")
 

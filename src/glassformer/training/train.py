@@ -7,12 +7,12 @@ from typing import Any
 
 from glassformer.data.corpus import Watch, unwatched
 from glassformer.errors import DirectoryError, GlassformerError
-from glassformer.training.loop import Trainer
-from glassformer.training.machine import keep_memory
-from glassformer.training.report import REPORT, write_report
-from glassformer.training.run import Run, begin, open_run
-from glassformer.training.watcher import Watcher
-from glassformer.training.world import World, local_world, torchrun_world, under_torchrun
+from glassformer.training.distributed import World, local_world, torchrun_world, under_torchrun
+from glassformer.training.progress_listener import Watcher
+from glassformer.training.run_report import REPORT, write_report
+from glassformer.training.run_resources import keep_memory
+from glassformer.training.run_setup import Run, begin, open_run
+from glassformer.training.training_loop import Trainer
 
 
 def train(options: dict[str, Any], watcher: Watcher | None = None, watch: Watch = unwatched) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def work(run: Run, world: World, watcher: Watcher) -> dict[str, Any] | None:
     results = trainer.last_scores()
     if not world.is_chief:
         return None
-    from glassformer.training.aligning import choose_alignment  # wanted once a run, and not by every import
+    from glassformer.training.alignment_heads import choose_alignment  # wanted once a run, and not by every import
 
     choose_alignment(run, run.directory / f"best-{trainer.state.best_update}", watcher.said)
     return write_report(run, trainer.state, trainer.model.n_parameters, results)

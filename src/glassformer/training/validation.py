@@ -11,9 +11,9 @@ from glassformer.data.padded_batch import make_batch
 from glassformer.decoding import Beam, Plain, Request, alike, search
 from glassformer.evaluation import Scores, score
 from glassformer.model import Transformer
+from glassformer.training.distributed import World
 from glassformer.training.loss import summed_loss
-from glassformer.training.run import Run
-from glassformer.training.world import World
+from glassformer.training.run_setup import Run
 
 AT_ONCE = 4000  # positions in a batch: short enough to be asked to stop in between
 

@@ -26,18 +26,18 @@ from glassformer.hardware import peak_memory
 from glassformer.model.directory import WEIGHTS, read_weights, write_model
 from glassformer.model_location import numbered
 from glassformer.training import checkpoint as saved
-from glassformer.training.averaging import MovingAverage, mean, wearing
 from glassformer.training.checkpoint import METRICS, Checkpoint, State, newest_checkpoint, save_checkpoint
+from glassformer.training.distributed import World
+from glassformer.training.learning_rate_schedule import learning_rate
 from glassformer.training.loss import LossOf
-from glassformer.training.machine import what_bits_depend_on
+from glassformer.training.mixed_precision import chosen_dtype
 from glassformer.training.optimiser import make_optimiser, memory, remember
-from glassformer.training.precision import chosen_dtype
-from glassformer.training.run import Run
-from glassformer.training.schedule import learning_rate
-from glassformer.training.stop import Interrupted, StopAgreed, StopSignals
+from glassformer.training.progress_listener import Progress, Watcher
+from glassformer.training.run_resources import what_bits_depend_on
+from glassformer.training.run_setup import Run
+from glassformer.training.stop_signals import Interrupted, StopAgreed, StopSignals
 from glassformer.training.validation import Translated, Validator, model_card
-from glassformer.training.watcher import Progress, Watcher
-from glassformer.training.world import World
+from glassformer.training.weight_averaging import MovingAverage, mean, wearing
 
 SAVE, STOP = 1, 2  # what a rank may ask of all
 

@@ -26,8 +26,8 @@ from glassformer.errors import DataError, DirectoryError, SettingsError
 from glassformer.model import ModelConfig, Transformer, load_model, n_parameters, preset
 from glassformer.model_location import find_model, tokenizer_of
 from glassformer.training.checkpoint import sweep
-from glassformer.training.choices import choose_model, choose_tokenizer, choose_training
-from glassformer.training.settings import RunSettings
+from glassformer.training.default_choices import choose_model, choose_tokenizer, choose_training
+from glassformer.training.run_settings import RunSettings
 
 RUN, LOCK, TOKENIZER, DATA = "run.toml", ".lock", "tokenizer", "data"
 SAMPLE = 200_000  # pairs that the tokenizer is trained on, at most: more would only cost memory

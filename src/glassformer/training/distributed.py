@@ -21,7 +21,7 @@ from torch import Tensor
 from torch import distributed as dist
 
 from glassformer.errors import GlassformerError
-from glassformer.training.machine import threads_for
+from glassformer.training.run_resources import threads_for
 
 CPU = torch.device("cpu")
 PATIENCE = timedelta(minutes=30)  # for a rank that builds the store while the others wait
@@ -125,7 +125,7 @@ def help_as_rank(meeting: str, rank: int, size: int) -> World:
 
 
 def _start_helper(run: Path, meeting: str, rank: int, size: int) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "glassformer.training.helper", str(run), meeting, str(rank), str(size)]
+    command = [sys.executable, "-m", "glassformer.training.helper_process", str(run), meeting, str(rank), str(size)]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 

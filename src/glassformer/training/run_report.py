@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from glassformer.atomic_directory import replace_file
 from glassformer.training.checkpoint import METRICS, State, write_json
-from glassformer.training.run import Run
+from glassformer.training.run_setup import Run
 
 if TYPE_CHECKING:
     from glassformer.training.validation import Translated

@@ -3,12 +3,12 @@
 import sys
 from pathlib import Path
 
-from glassformer.training.machine import keep_memory
-from glassformer.training.run import open_run
-from glassformer.training.stop import Interrupted
+from glassformer.training.distributed import help_as_rank
+from glassformer.training.progress_listener import Watcher
+from glassformer.training.run_resources import keep_memory
+from glassformer.training.run_setup import open_run
+from glassformer.training.stop_signals import Interrupted
 from glassformer.training.train import work
-from glassformer.training.watcher import Watcher
-from glassformer.training.world import help_as_rank
 
 
 def main(run: str, meeting: str, rank: str, size: str) -> None:

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from glassformer.data import TokenizerSettings
 from glassformer.evaluation import Tokenization
 from glassformer.settings import Settings
-from glassformer.training.schedule import Decay
+from glassformer.training.learning_rate_schedule import Decay
 
 Count = Annotated[int, Field(ge=1)]
 Whole = Annotated[int, Field(ge=0)]

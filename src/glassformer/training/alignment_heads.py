@@ -7,7 +7,7 @@ from glassformer.errors import InputError
 from glassformer.inspection.alignment import word_pair, write_choice
 from glassformer.inspection.choosing import choose_heads, evenly
 from glassformer.model import load_model
-from glassformer.training.run import Run
+from glassformer.training.run_setup import Run
 
 LEARN_FROM = 5_000
 """Training pairs that links between words are learned from, beside the dev set: two seconds' work."""

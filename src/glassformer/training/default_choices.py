@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.data import TokenizerSettings, epoch_batches
-from glassformer.training.machine import choose_ranks
-from glassformer.training.settings import RunSettings
+from glassformer.training.run_resources import choose_ranks
+from glassformer.training.run_settings import RunSettings
 
 # Up to so many pairs: the preset, the vocabulary, and the passes over the corpus. A small corpus wants a small model
 # that sees it often; the figures are those that did well on 29,000 pairs (Multi30k) and on 60,000 (street).
