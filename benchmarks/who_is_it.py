@@ -16,7 +16,7 @@ import torch
 
 import glassformer as gf
 from glassformer import street
-from glassformer.who import Reading, who_is
+from glassformer.coreference import Reading, who_is
 
 
 def sentences(split: street.Split, count: int, seed: int) -> list[street.Sentence]:

@@ -5,12 +5,12 @@ import torch
 
 import glassformer
 import glassformer.cli
+import glassformer.coreference
 import glassformer.engine.native_model
 import glassformer.inspection.figures
 import glassformer.interop
 import glassformer.training
 import glassformer.trial
-import glassformer.who
 import tests.training.runs  # noqa: F401
 
 for name in glassformer.__all__:

@@ -5,9 +5,9 @@ from urllib.parse import parse_qs
 import pytest
 
 from glassformer import load
+from glassformer.coreference import who_is
 from glassformer.decoding.hypothesis import penalised
 from glassformer.server.translation_service import open_served
-from glassformer.who import who_is
 from tests.browser.driving import drive, needs_chromium
 from tests.browser.test_explorer import SHOWN, address, number
 from tests.server.running import WORDS, running, served

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer import street
+from glassformer.coreference import Evidence, who_is
+from glassformer.coreference.noun_substitution import alternatives, following, normal, pronoun_place, slot
+from glassformer.coreference.pronoun_evidence import decide
+from glassformer.coreference.source_words import content_words, find, noun_phrases, others, tokens_of, vocabulary
 from glassformer.data import IdsOnly
 from glassformer.errors import InputError
 from glassformer.loading import load
 from glassformer.translator import Translator
-from glassformer.who import Evidence, who_is
-from glassformer.who.evidence import decide
-from glassformer.who.following import alternatives, following, normal, pronoun_place, slot
-from glassformer.who.sentence import content_words, find, noun_phrases, others, tokens_of, vocabulary
 from tests import small_translator
 
 SENTENCE = "The animal didn't cross the street because it was too tired."

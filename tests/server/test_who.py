@@ -5,10 +5,10 @@ import time
 import pytest
 
 from glassformer import load
+from glassformer.coreference import who_is
+from glassformer.coreference.question_cost import FEWEST, translations, tries_within
 from glassformer.errors import InputError
 from glassformer.server.translation_service import open_served
-from glassformer.who import who_is
-from glassformer.who.cost import FEWEST, translations, tries_within
 from tests.server.running import LONG, WORDS, endless, running, served
 
 TIRED = "The animal didn't cross the street because it was too tired."

@@ -145,7 +145,7 @@ def _who(
     as_json: bool,
 ) -> str:
     from glassformer.cli.explained.who import who_json, who_text
-    from glassformer.who import who_is
+    from glassformer.coreference import who_is
 
     said = listed(pronouns) or []
     own = dict(pair(one, "--pronouns") for one in said if "=" in one)

@@ -2,6 +2,8 @@
 
 from fastapi import APIRouter, Request, Response
 
+from glassformer.coreference import Reading, who_is
+from glassformer.coreference.question_cost import tries_within
 from glassformer.decoding import Beam
 from glassformer.server.http_errors import RefusedError
 from glassformer.server.request_batching import Ticket
@@ -9,8 +11,6 @@ from glassformer.server.request_parsing import asked
 from glassformer.server.schemas import AskWho, EvidenceRow, ReadingOf, WhoFound
 from glassformer.server.state import House, body_of, in_json
 from glassformer.server.trace_limits import WRONG, check_length
-from glassformer.who import Reading, who_is
-from glassformer.who.cost import tries_within
 
 
 def routes(house: House) -> APIRouter:
@@ -34,7 +34,7 @@ def routes(house: House) -> APIRouter:
 
 
 def found(house: House, wanted: AskWho, ticket: Ticket) -> WhoFound:
-    """`glassformer.who.who_is`, within bounds."""
+    """`glassformer.coreference.who_is`, within bounds."""
     if not wanted.text.strip():
         raise RefusedError(422, "A blank text has no word to ask about.")
     how = Beam(size=house.service.beam(None))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from glassformer.cli.text import columns, paragraph
 
 if TYPE_CHECKING:
-    from glassformer.who import Evidence, Reading, Who
+    from glassformer.coreference import Evidence, Reading, Who
 
 MARK = "◂"
 """Behind the larger number of a row that is counted."""

@@ -1,4 +1,4 @@
-// The words of a sentence, as `glassformer.who` finds them by name; and what one would ask about first.
+// The words of a sentence, as `glassformer.coreference` finds them by name; and what one would ask about first.
 
 const WORD = /[\p{L}\p{M}\p{N}_]+(?:['’-][\p{L}\p{M}\p{N}_]+)*/gu;
 const LETTER = '[\\p{L}\\p{M}\\p{N}_]';

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from glassformer.who.evidence import Evidence, decide
-from glassformer.who.following import normal
+from glassformer.coreference.noun_substitution import normal
+from glassformer.coreference.pronoun_evidence import Evidence, decide
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from glassformer.coreference.pronoun_evidence import Evidence
+from glassformer.coreference.source_words import Spot, tokens_of
 from glassformer.data import AnyTokenizer
 from glassformer.decoding import Request
 from glassformer.inspection import Trace, trace
@@ -9,8 +11,6 @@ from glassformer.inspection.evidence import edges, log_probabilities, looks, rol
 from glassformer.inspection.tracing import Names
 from glassformer.inspection.words import marks_of, words
 from glassformer.translator import Answer, Translator
-from glassformer.who.evidence import Evidence
-from glassformer.who.sentence import Spot, tokens_of
 
 LEAST_LOSS = 0.01
 """Nats; what is lost beyond that by one cut more than by another says something."""

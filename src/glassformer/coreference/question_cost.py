@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from glassformer.coreference.resolve_pronoun import PROBES, TRIES
+from glassformer.coreference.source_words import content_words, find, noun_phrases
 from glassformer.errors import InputError
-from glassformer.who.asking import PROBES, TRIES
-from glassformer.who.sentence import content_words, find, noun_phrases
 
 FEWEST = 12
 """Words tried in a noun's place; with fewer, a pronoun that follows is hardly told from chance."""

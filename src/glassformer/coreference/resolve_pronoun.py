@@ -3,14 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from glassformer.coreference.internal_evidence import inside
+from glassformer.coreference.noun_substitution import (
+    Following,
+    Slot,
+    alternatives,
+    following,
+    normal,
+    pronoun_place,
+    slot,
+)
+from glassformer.coreference.pronoun_evidence import Evidence
+from glassformer.coreference.source_words import Spot, content_words, find, noun_phrases, others
+from glassformer.coreference.verdict import Reading, Who, with_pronouns
 from glassformer.data import AnyTokenizer, IdsOnly
 from glassformer.errors import InputError
 from glassformer.translator import Translator
-from glassformer.who.evidence import Evidence
-from glassformer.who.following import Following, Slot, alternatives, following, normal, pronoun_place, slot
-from glassformer.who.inside import inside
-from glassformer.who.reading import Reading, Who, with_pronouns
-from glassformer.who.sentence import Spot, content_words, find, noun_phrases, others
 
 PROBES = 24
 """Words tried in a noun's place to see how far the noun goes."""
