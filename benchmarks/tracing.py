@@ -16,7 +16,7 @@ import torch
 from glassformer.decoding import Beam, Plain, Request
 from glassformer.decoding.search_tree import search_tree
 from glassformer.inspection import trace
-from glassformer.inspection.trace_file import DETAILS
+from glassformer.inspection.tracing.trace_file import DETAILS
 from glassformer.model import Transformer, preset
 from timing import interleaved
 

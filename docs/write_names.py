@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from glassformer.inspection.parts import part_of
+from glassformer.inspection.explanation.parameter_parts import part_of
 from glassformer.model import Transformer, preset, taps
 from glassformer.model.dims import DIMENSIONS
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from glassformer.errors import GlassformerError
-    from glassformer.inspection.record import record
-    from glassformer.inspection.trace import Trace
+    from glassformer.inspection.tracing.record import record
+    from glassformer.inspection.tracing.trace import Trace
     from glassformer.loading import load
     from glassformer.model import ModelConfig, Transformer, load_model, preset, save_model, taps
     from glassformer.notebook import explore

@@ -18,9 +18,9 @@ from glassformer.engine import Engine, EngineOptions, Searching, open_engine
 from glassformer.errors import InputError
 from glassformer.evaluation import sentence_chrf
 from glassformer.inspection import HeadLoss, Names, Trace, WhatIf, rank_heads, trace, what_if
-from glassformer.inspection.changes import Change, ForcePrefix, ReplaceToken, apply, changed_request
-from glassformer.inspection.tracing import means_for
-from glassformer.inspection.twin import twin
+from glassformer.inspection.interventions.changes import Change, ForcePrefix, ReplaceToken, apply, changed_request
+from glassformer.inspection.interventions.weight_sharing_copy import twin
+from glassformer.inspection.tracing.trace_builder import means_for
 from glassformer.model import Transformer, load_model
 from glassformer.model_location import find_model, tokenizer_of
 

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 
 from glassformer import load
-from glassformer.inspection.changes import RemoveHead, UniformAttention, attentions
+from glassformer.inspection.interventions.changes import RemoveHead, UniformAttention, attentions
 from glassformer.server.translation_service import open_served
 from tests.browser.driving import drive, needs_chromium
 from tests.server.running import WORDS, running, served

@@ -8,7 +8,7 @@ import pytest
 
 from glassformer import street
 from glassformer.atomic_directory import verify
-from glassformer.inspection.alignment import read_choice
+from glassformer.inspection.alignment.word_alignment import read_choice
 from glassformer.model import load_model
 from glassformer.model_location import find_model
 from glassformer.street.links import links, words

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from glassformer import Trace, Translator, street
 from glassformer.cli import app
 from glassformer.errors import GlassformerError
-from glassformer.inspection.changes import CutEdge, RemoveHead
+from glassformer.inspection.interventions.changes import CutEdge, RemoveHead
 
 SEED = "The animal didn't cross the street because it was too tired."
 CROSS = "decoder.layers.1.cross_attention"

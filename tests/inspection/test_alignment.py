@@ -14,8 +14,10 @@ from glassformer import Translator, load_model, street
 from glassformer.atomic_directory import verify
 from glassformer.errors import DataError, DirectoryError, InputError
 from glassformer.inspection import record
-from glassformer.inspection.aer import Agreement, Links, agreement, read_links, written
-from glassformer.inspection.alignment import (
+from glassformer.inspection.alignment.alignment_error_rate import Agreement, Links, agreement, read_links, written
+from glassformer.inspection.alignment.head_selection import choose_heads, evenly, every_look
+from glassformer.inspection.alignment.ibm_aligner import one_way, silver_links
+from glassformer.inspection.alignment.word_alignment import (
     Choice,
     Look,
     WordPair,
@@ -28,9 +30,7 @@ from glassformer.inspection.alignment import (
     word_pair,
     write_choice,
 )
-from glassformer.inspection.choosing import choose_heads, evenly, every_look
-from glassformer.inspection.silver import one_way, silver_links
-from glassformer.inspection.words import Word
+from glassformer.inspection.alignment.word_spans import Word
 from glassformer.model_location import find_model
 from glassformer.street.links import links as true_links
 from glassformer.street.links import words as street_words

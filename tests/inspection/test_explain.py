@@ -11,11 +11,17 @@ from torch import nn
 from glassformer.decoding import Beam, Plain, Request, score, search
 from glassformer.errors import InputError
 from glassformer.inspection import Trace, trace
-from glassformer.inspection.evidence import edges, log_probabilities, looks, rollout, weighted_values
-from glassformer.inspection.explain import walk
-from glassformer.inspection.keys_values import choices, cross, in_words, keys_values, with_matrices
-from glassformer.inspection.pieces import find_token, is_word, plain
-from glassformer.inspection.place import Place, choose
+from glassformer.inspection.explanation.attention_steps import walk
+from glassformer.inspection.explanation.attribution import edges, log_probabilities, looks, rollout, weighted_values
+from glassformer.inspection.explanation.query_position import Place, choose
+from glassformer.inspection.explanation.token_names import find_token, is_word, plain
+from glassformer.inspection.interventions.cross_attention_matrices import (
+    choices,
+    cross,
+    in_words,
+    keys_values,
+    with_matrices,
+)
 from glassformer.loading import load
 from tests.examples import max_examples
 from tests.models import build, configs, seeds, sources, talkative, targets

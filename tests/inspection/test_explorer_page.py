@@ -18,8 +18,8 @@ from glassformer.decoding import Beam, Request
 from glassformer.errors import DirectoryError, InputError
 from glassformer.inspection import Trace, trace
 from glassformer.inspection.explorer import Frame, packed
-from glassformer.inspection.explorer.page import SCRIPT, page_of
-from glassformer.inspection.manifest import Folded, unfolded
+from glassformer.inspection.explorer.standalone_page import SCRIPT, page_of
+from glassformer.inspection.tracing.trace_manifest import Folded, unfolded
 from glassformer.translator import Translator
 from tests import small_translator
 from tests.examples import max_examples

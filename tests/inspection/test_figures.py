@@ -21,8 +21,8 @@ from glassformer.decoding import Request
 from glassformer.errors import GlassformerError, InputError, SettingsError
 from glassformer.inspection import Names, Trace, trace
 from glassformer.inspection.figures import VIEWS, figure
-from glassformer.inspection.figures.numbers import rounded, weight
-from glassformer.inspection.figures.options import FigureOptions
+from glassformer.inspection.figures.figure_numbers import rounded, weight
+from glassformer.inspection.figures.figure_options import FigureOptions
 from glassformer.inspection.figures.png import signs_drawn
 from glassformer.inspection.figures.renderer import BUNDLE, as_svg
 from glassformer.inspection.figures.views import view_data

@@ -13,7 +13,7 @@ from glassformer.decoding import Beam, Plain, Request, search
 from glassformer.errors import InputError
 from glassformer.evaluation import score
 from glassformer.inspection import rank_heads, trace, what_if
-from glassformer.inspection.changes import (
+from glassformer.inspection.interventions.changes import (
     AverageHead,
     CutEdge,
     ForcePrefix,

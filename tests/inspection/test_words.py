@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.data import ForeignSettings, ForeignTokenizer, IdsOnly, Pair, TokenizerSettings, train_tokenizer
-from glassformer.inspection.words import SPECIALS, Marks, marks_in, marks_of, words
+from glassformer.inspection.alignment.word_spans import SPECIALS, Marks, marks_in, marks_of, words
 from tests.small_translator import tokenizer
 
 KINDS = ("sentencepiece", "byte-level", "subword-nmt", "words")

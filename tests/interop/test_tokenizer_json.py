@@ -17,7 +17,7 @@ from transformers import PegasusTokenizer
 
 from glassformer.data import ForeignTokenizer
 from glassformer.errors import DirectoryError
-from glassformer.inspection.words import marks_of, words
+from glassformer.inspection.alignment.word_spans import marks_of, words
 from glassformer.interop.detect import open_foreign
 from glassformer.interop.hugging_face import open_hugging_face, write_hugging_face
 from glassformer.interop.hugging_face.tokenizer_json import json_tokenizer

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 
-from glassformer.inspection.parts import parts
+from glassformer.inspection.explanation.parameter_parts import parts
 from glassformer.model import Transformer, preset
 from tests.examples import max_examples
 from tests.models import configs

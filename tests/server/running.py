@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from glassformer.engine import EngineOptions, open_engine
-from glassformer.inspection.alignment import simple_choice
+from glassformer.inspection.alignment.word_alignment import simple_choice
 from glassformer.server.api_keys import Keys
 from glassformer.server.limits import Limits
 from glassformer.server.state import House

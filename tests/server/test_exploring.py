@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.inspection import Trace
-from glassformer.inspection.changes import RemoveHead
-from glassformer.inspection.manifest import Folded, folded, unfolded
+from glassformer.inspection.interventions.changes import RemoveHead
+from glassformer.inspection.tracing.trace_manifest import Folded, folded, unfolded
 from glassformer.server.tensor_slices import Cut, cut, summary
 from glassformer.server.translation_service import open_served
 from tests.examples import max_examples

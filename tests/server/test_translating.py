@@ -9,7 +9,7 @@ import pytest
 from glassformer import load
 from glassformer.decoding import Beam
 from glassformer.engine import EngineOptions, open_engine
-from glassformer.inspection.alignment import align, word_pair
+from glassformer.inspection.alignment.word_alignment import align, word_pair
 from glassformer.server.translation_service import Served, open_served
 from glassformer.street import sentences
 from glassformer.translator import Translator

@@ -6,7 +6,7 @@ import pytest
 
 from glassformer import load
 from glassformer.evaluation import sentence_chrf
-from glassformer.inspection.changes import AverageHead, CutEdge, RemoveHead, attentions
+from glassformer.inspection.interventions.changes import AverageHead, CutEdge, RemoveHead, attentions
 from glassformer.server.translation_service import open_served
 from glassformer.server.what_if_requests import GivenUp
 from tests.server.running import WORDS, running, served

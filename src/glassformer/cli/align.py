@@ -17,9 +17,9 @@ from glassformer.errors import DataError, SettingsError
 if TYPE_CHECKING:
     from glassformer.data import AnyTokenizer, Pair
     from glassformer.data.corpus import OneFile, TwoFiles
-    from glassformer.inspection.aer import Links
-    from glassformer.inspection.alignment import Link, WordPair
-    from glassformer.inspection.choosing import Chosen
+    from glassformer.inspection.alignment.alignment_error_rate import Links
+    from glassformer.inspection.alignment.head_selection import Chosen
+    from glassformer.inspection.alignment.word_alignment import Link, WordPair
     from glassformer.model import Transformer
 
 GROUP = 256  # pairs aligned together
@@ -58,7 +58,7 @@ def align(
         raise SettingsError(f"--words {count!r} is neither {' nor '.join(WORDS)}.")
 
     from glassformer.data import corpus
-    from glassformer.inspection.alignment import read_choice
+    from glassformer.inspection.alignment.word_alignment import read_choice
     from glassformer.model import load_model
     from glassformer.model_location import BUILT_IN, find_model, tokenizer_of
     from glassformer.translator import in_languages
@@ -78,8 +78,8 @@ def align(
     choice = read_choice(directory, opened.config)
 
     def work(out: WholeLines) -> None:
-        from glassformer.inspection import alignment
-        from glassformer.inspection.aer import agreement, written
+        from glassformer.inspection.alignment.alignment_error_rate import agreement, written
+        from glassformer.inspection.alignment.word_alignment import word_alignment as alignment
 
         tally = _Tally()
         found: list[list[tuple[int, int]]] = []
@@ -131,7 +131,7 @@ class _Reader:
         """Whether it was said what counts as a word."""
 
     def __call__(self, pair: "Pair") -> "WordPair":
-        from glassformer.inspection.alignment import word_pair
+        from glassformer.inspection.alignment.word_alignment import word_pair
 
         encode = self.tokenizer.encode
         return word_pair(self.tokenizer, encode(pair.source, "source"), encode(pair.target, "target"), self.apart)
@@ -181,7 +181,7 @@ def _groups(data: "TwoFiles | OneFile", most: int) -> "Iterator[list[Pair]]":
 def _gold(path: Path, data: "TwoFiles | OneFile", pairs: int, reader: _Reader) -> "list[Links]":
     """The links of every pair, after each was found to lead from a word to a word."""
     from glassformer.data.corpus import count_lines, read_lines
-    from glassformer.inspection.aer import read_links
+    from glassformer.inspection.alignment.alignment_error_rate import read_links
 
     if (lines := count_lines(path)) != pairs:
         raise DataError(f"{path} has {lines:,} lines for {pairs:,} pairs: one belongs to one.")
@@ -203,8 +203,8 @@ def _gold(path: Path, data: "TwoFiles | OneFile", pairs: int, reader: _Reader) -
 def _chosen(
     model: "Transformer", data: "TwoFiles | OneFile", pairs: int, links: "list[Links] | None", reader: _Reader
 ) -> "Chosen":
-    from glassformer.inspection.choosing import choose_heads, evenly
-    from glassformer.inspection.silver import ENOUGH
+    from glassformer.inspection.alignment.head_selection import choose_heads, evenly
+    from glassformer.inspection.alignment.ibm_aligner import ENOUGH
 
     wanted = set(evenly(pairs, READ))
     read = [(number, pair) for number, pair in enumerate(watched(data, "Read")) if number in wanted]
@@ -243,7 +243,7 @@ def _shown(chosen: "Chosen") -> str:
 
 
 def _keep(chosen: "Chosen", directory: Path, built_in: bool) -> None:
-    from glassformer.inspection.alignment import FILE, write_choice
+    from glassformer.inspection.alignment.word_alignment import FILE, write_choice
 
     if built_in:
         typer.echo("A built-in model keeps the choice that it came with: copy it to choose another.", err=True)

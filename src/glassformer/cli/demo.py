@@ -95,7 +95,7 @@ def _write(report: dict[str, Any], translator: "Translator", out: Path) -> None:
 def _shown(report: dict[str, Any], translator: "Translator", out: Path) -> str:
     import torch
 
-    from glassformer.inspection.keys_values import keys_values
+    from glassformer.inspection.interventions.cross_attention_matrices import keys_values
     from glassformer.street import sentences
 
     rows = [

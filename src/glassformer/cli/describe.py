@@ -64,7 +64,7 @@ def _in_words(name: str, model: "Transformer") -> Iterator[str]:
 
 
 def _sizes(model: "Transformer") -> str:
-    from glassformer.inspection.parts import parts
+    from glassformer.inspection.explanation.parameter_parts import parts
 
     counts: dict[tuple[str, str], int] = {}
     for part in parts(model):
@@ -91,7 +91,7 @@ def _names(model: "Transformer") -> str:
 
 
 def _everything(model: "Transformer") -> dict[str, Any]:
-    from glassformer.inspection.parts import parts
+    from glassformer.inspection.explanation.parameter_parts import parts
     from glassformer.model import taps
 
     return {

@@ -125,8 +125,8 @@ def _walk(
     as_json: bool,
 ) -> str:
     from glassformer.cli.explained.walk import walk_json, walk_text
-    from glassformer.inspection.explain import walk
-    from glassformer.inspection.place import choose
+    from glassformer.inspection.explanation.attention_steps import walk
+    from glassformer.inspection.explanation.query_position import choose
 
     trace = translator.trace(text, target)
     found = walk(trace, choose(trace, token, at, head))
@@ -187,7 +187,7 @@ def _cross_attention(
 ) -> str:
     from glassformer.cli.keys_values import answer_json, answer_text
     from glassformer.cli.progress import Counter
-    from glassformer.inspection.keys_values import keys_values
+    from glassformer.inspection.interventions.cross_attention_matrices import keys_values
 
     sources, targets = asked(model, sentences, source, target, count)
     encode = translator.tokenizer.encode

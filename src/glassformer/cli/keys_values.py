@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from glassformer.inspection import Recording
-    from glassformer.inspection.keys_values import KeysValues, Matrices, Row
+    from glassformer.inspection.interventions.cross_attention_matrices import KeysValues, Matrices, Row
     from glassformer.model import Transformer
 
 
@@ -17,7 +17,7 @@ def whose_keys_and_values(model: "Transformer", source: "Tensor") -> str:
     import torch
 
     from glassformer.inspection import record
-    from glassformer.inspection.keys_values import choices, with_matrices
+    from glassformer.inspection.interventions.cross_attention_matrices import choices, with_matrices
 
     with record(model, "memory", "decoder.*_attention.k", "logits") as heard:
         written = _greedy(model, source)
@@ -132,14 +132,14 @@ def _shared(matrices: "list[Matrices]") -> list[str]:
 
 def answer_text(found: "KeysValues") -> str:
     """All of it, the conclusion last."""
-    from glassformer.inspection.keys_values import in_words
+    from glassformer.inspection.interventions.cross_attention_matrices import in_words
 
     return "\n".join((exchange_text(found), "", matrices_text(found), "", paragraph(in_words(found))))
 
 
 def answer_json(found: "KeysValues") -> dict[str, Any]:
     """The same for programs."""
-    from glassformer.inspection.keys_values import in_words
+    from glassformer.inspection.interventions.cross_attention_matrices import in_words
 
     return {
         "sentences": found.sentences,

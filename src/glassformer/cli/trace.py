@@ -32,7 +32,7 @@ def trace(
 
     One safetensors file; `glassformer.Trace.load` reads what is asked for, and needs no model.
     """
-    from glassformer.inspection.trace_file import DETAILS
+    from glassformer.inspection.tracing.trace_file import DETAILS
     from glassformer.loading import load
 
     kind = next((known for known in DETAILS if known == detail), None)

@@ -161,7 +161,7 @@ class _Shown:
     def __init__(self, translator: "Translator", model: str, as_json: bool, n_best: int) -> None:
         self.translator, self.as_json, self.n_best = translator, as_json, n_best
         if as_json:
-            from glassformer.inspection.alignment import read_choice
+            from glassformer.inspection.alignment.word_alignment import read_choice
             from glassformer.model_location import find_model
 
             self.choice = read_choice(find_model(model), translator.model.config)
@@ -187,7 +187,7 @@ class _Shown:
 
     def _alignments(self, translations: "list[Translation]") -> list[dict[str, Any]]:
         """Of every text that was translated in one piece, all together: one pass through the model."""
-        from glassformer.inspection.alignment import align, word_pair
+        from glassformer.inspection.alignment.word_alignment import align, word_pair
 
         tokenizer = self.translator.tokenizer
         whole = [number for number, one in enumerate(translations) if one.answers and one.parts == 1]

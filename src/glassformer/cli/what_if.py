@@ -14,7 +14,7 @@ from glassformer.errors import SettingsError
 
 if TYPE_CHECKING:
     from glassformer.inspection import HeadLoss, Trace, WhatIf
-    from glassformer.inspection.changes import Change
+    from glassformer.inspection.interventions.changes import Change
     from glassformer.translator import Translator
 
 CHANGES, SET = "Changes, each may be repeated", "On a test set, instead of a sentence"
@@ -131,7 +131,7 @@ class _Asked:
         return self._anywhere()
 
     def _anywhere(self) -> "list[Change]":
-        from glassformer.inspection.changes import (
+        from glassformer.inspection.interventions.changes import (
             AverageHead,
             RemoveHead,
             ReplaceMatrices,
@@ -154,8 +154,8 @@ class _Asked:
         return made
 
     def _cuts(self, trace: "Trace") -> "list[Change]":
-        from glassformer.inspection.changes import CutEdge
-        from glassformer.inspection.pieces import position_of
+        from glassformer.inspection.explanation.token_names import position_of
+        from glassformer.inspection.interventions.changes import CutEdge
 
         made: list[Change] = []
         for written in self.written["cut"]:
@@ -241,7 +241,7 @@ def _ranked(ranked: "list[HeadLoss]") -> str:
 
 
 def _heads(translator: "Translator") -> int:
-    from glassformer.inspection.changes import attentions
+    from glassformer.inspection.interventions.changes import attentions
 
     return len(attentions(translator.model)) * translator.model.config.n_heads
 

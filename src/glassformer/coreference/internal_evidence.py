@@ -7,9 +7,9 @@ from glassformer.coreference.source_words import Spot, tokens_of
 from glassformer.data import AnyTokenizer
 from glassformer.decoding import Request
 from glassformer.inspection import Trace, trace
-from glassformer.inspection.evidence import edges, log_probabilities, looks, rollout, weighted_values
-from glassformer.inspection.tracing import Names
-from glassformer.inspection.words import marks_of, words
+from glassformer.inspection.alignment.word_spans import marks_of, words
+from glassformer.inspection.explanation.attribution import edges, log_probabilities, looks, rollout, weighted_values
+from glassformer.inspection.tracing.trace_builder import Names
 from glassformer.translator import Answer, Translator
 
 LEAST_LOSS = 0.01

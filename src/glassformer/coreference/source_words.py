@@ -12,7 +12,7 @@ import torch
 
 from glassformer.data import AnyTokenizer
 from glassformer.errors import InputError
-from glassformer.inspection.words import marks_of, words
+from glassformer.inspection.alignment.word_spans import marks_of, words
 from glassformer.model import Transformer
 
 DETERMINERS = frozenset(

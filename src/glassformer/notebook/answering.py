@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from glassformer.inspection.alignment import simple_choice
+from glassformer.inspection.alignment.word_alignment import simple_choice
 from glassformer.inspection.explorer import Packed
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from glassformer import __version__
 from glassformer.errors import GlassformerError
-from glassformer.inspection.manifest import folded, weights_of
+from glassformer.inspection.tracing.trace_manifest import folded, weights_of
 from glassformer.server import figure_routes as pictures
 from glassformer.server import page_routes as static
 from glassformer.server import pronoun_routes as who

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from glassformer.inspection.changes import AnyChange
-from glassformer.inspection.manifest import Manifest
+from glassformer.inspection.interventions.changes import AnyChange
+from glassformer.inspection.tracing.trace_manifest import Manifest
 from glassformer.settings import Settings
 
 
@@ -115,7 +115,7 @@ class AskWhatIf(BaseModel):
     changes: list[Annotated[AnyChange | ReplaceWord | BeginWith, Field(discriminator="kind")]] = Field(
         default_factory=list
     )
-    """Heads removed, edges cut, matrices replaced, ...: see `glassformer.inspection.changes`. One after another."""
+    """Heads removed, edges cut, matrices replaced, ...: see `glassformer.inspection.interventions.changes`. One after another."""
     replace: list[Replacement] = Field(default_factory=list)
     """Words of the source that are others; after all `changes`."""
     reference: Text | None = None

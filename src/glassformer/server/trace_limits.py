@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from glassformer.inspection.manifest import Manifest, manifest, weights_of
+from glassformer.inspection.tracing.trace_manifest import Manifest, manifest, weights_of
 from glassformer.model import ModelConfig
 from glassformer.server.http_errors import RefusedError
 from glassformer.server.limits import Limits

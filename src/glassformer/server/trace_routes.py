@@ -5,9 +5,9 @@ from typing import Any
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from glassformer.inspection.changes import ForcePrefix
-from glassformer.inspection.manifest import Manifest
-from glassformer.inspection.trace_file import DETAILS, part_of, serialised
+from glassformer.inspection.interventions.changes import ForcePrefix
+from glassformer.inspection.tracing.trace_file import DETAILS, part_of, serialised
+from glassformer.inspection.tracing.trace_manifest import Manifest
 from glassformer.server.http_errors import RefusedError
 from glassformer.server.request_parsing import asked
 from glassformer.server.schemas import AskTrace, AskWhatIf, Difference, Ranked

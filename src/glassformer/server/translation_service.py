@@ -10,9 +10,17 @@ from glassformer.data import IdsOnly
 from glassformer.decoding import Beam, Search
 from glassformer.engine import EngineOptions
 from glassformer.errors import InputError
-from glassformer.inspection.alignment import Choice, Link, WordPair, align, read_choice, simple_choice, word_pair
-from glassformer.inspection.manifest import finite as finite
-from glassformer.inspection.twin import twin
+from glassformer.inspection.alignment.word_alignment import (
+    Choice,
+    Link,
+    WordPair,
+    align,
+    read_choice,
+    simple_choice,
+    word_pair,
+)
+from glassformer.inspection.interventions.weight_sharing_copy import twin
+from glassformer.inspection.tracing.trace_manifest import finite as finite
 from glassformer.loading import load
 from glassformer.model_location import find_model, is_ours
 from glassformer.server.http_errors import RefusedError

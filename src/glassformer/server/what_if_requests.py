@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from glassformer.evaluation import sentence_chrf
-from glassformer.inspection.changes import Change, ForcePrefix, ReplaceToken
-from glassformer.inspection.what_if import rank_heads_of
+from glassformer.inspection.interventions.changes import Change, ForcePrefix, ReplaceToken
+from glassformer.inspection.interventions.what_if import rank_heads_of
 from glassformer.server.http_errors import RefusedError
 from glassformer.server.schemas import AskWhatIf, BeginWith, Difference, HeadWorth, Ranked, Replacement
 from glassformer.server.state import House

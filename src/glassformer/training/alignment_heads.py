@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from glassformer.errors import InputError
-from glassformer.inspection.alignment import word_pair, write_choice
-from glassformer.inspection.choosing import choose_heads, evenly
+from glassformer.inspection.alignment.head_selection import choose_heads, evenly
+from glassformer.inspection.alignment.word_alignment import word_pair, write_choice
 from glassformer.model import load_model
 from glassformer.training.run_setup import Run
 

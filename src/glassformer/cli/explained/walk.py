@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from glassformer.cli.text import columns, paragraph
-from glassformer.inspection.pieces import plain
+from glassformer.inspection.explanation.token_names import plain
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from glassformer.inspection import Trace
-    from glassformer.inspection.explain import Key, Step, Vector, Walk
+    from glassformer.inspection.explanation.attention_steps import Key, Step, Vector, Walk
 
 WIDEST = 100
 FIRST = 6
@@ -126,7 +126,7 @@ def _weighted(keys: "Sequence[Key]") -> "Iterator[Vector]":
 
 
 def _vector(name: str, numbers: "Tensor") -> "Vector":
-    from glassformer.inspection.explain import Vector
+    from glassformer.inspection.explanation.attention_steps import Vector
 
     return Vector(name, numbers)
 

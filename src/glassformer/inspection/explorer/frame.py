@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from html import escape
 
-from glassformer.inspection.explorer.packing import packed
-from glassformer.inspection.explorer.page import LARGEST, page_of, refuse_large
-from glassformer.inspection.trace import Detail, Trace
+from glassformer.inspection.explorer.standalone_page import LARGEST, page_of, refuse_large
+from glassformer.inspection.explorer.trace_packing import packed
+from glassformer.inspection.tracing.trace import Detail, Trace
 
 HEIGHT = 760
 """Pixels, until the page within knows better."""

@@ -4,8 +4,8 @@ What is drawn is decided in TypeScript (`frontend/src/figures`), which a page sh
 """
 
 from glassformer.inspection.figures.figure import Figure, figure
-from glassformer.inspection.figures.options import FigureOptions
-from glassformer.inspection.figures.story import Story, story, told
+from glassformer.inspection.figures.figure_options import FigureOptions
+from glassformer.inspection.figures.figure_story import Story, story, told
 from glassformer.inspection.figures.views import VIEWS
 
 __all__ = ["VIEWS", "Figure", "FigureOptions", "Story", "figure", "story", "told"]

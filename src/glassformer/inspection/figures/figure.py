@@ -10,11 +10,11 @@ from typing import Any
 
 from glassformer.atomic_directory import replace_file
 from glassformer.errors import InputError
-from glassformer.inspection.figures.options import FigureOptions
+from glassformer.inspection.figures.figure_options import FigureOptions
 from glassformer.inspection.figures.png import as_png
 from glassformer.inspection.figures.renderer import as_svg
 from glassformer.inspection.figures.views import view_data
-from glassformer.inspection.trace import Trace
+from glassformer.inspection.tracing.trace import Trace
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,11 @@
 from typing import Any
 
 from glassformer.errors import InputError
-from glassformer.inspection.figures.attentions import NEEDS, attention_data
-from glassformer.inspection.figures.bridge import bridge_data
-from glassformer.inspection.figures.options import FigureOptions
-from glassformer.inspection.figures.outputs import beam_data, film_data, softmax_data
-from glassformer.inspection.trace import Trace
+from glassformer.inspection.figures.attention_views import NEEDS, attention_data
+from glassformer.inspection.figures.bridge_view import bridge_data
+from glassformer.inspection.figures.figure_options import FigureOptions
+from glassformer.inspection.figures.output_views import beam_data, film_data, softmax_data
+from glassformer.inspection.tracing.trace import Trace
 
 VIEWS = {
     "qkv": "X × W_Q = Q, X × W_K = K, X × W_V = V, for one head",

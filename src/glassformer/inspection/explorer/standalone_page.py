@@ -12,8 +12,8 @@ from pathlib import Path
 
 from glassformer.atomic_directory import replace_file
 from glassformer.errors import InputError
-from glassformer.inspection.explorer.packing import Packed, packed
-from glassformer.inspection.trace import Detail, Trace
+from glassformer.inspection.explorer.trace_packing import Packed, packed
+from glassformer.inspection.tracing.trace import Detail, Trace
 
 SCRIPT = Path(__file__).with_name("explorer.js")
 LARGEST = 25_000_000

@@ -13,9 +13,9 @@ from glassformer.decoding import Beam, Plain, Request, search
 from glassformer.decoding.continuous_batching import alike
 from glassformer.decoding.step_model import at_least_float32, padded
 from glassformer.errors import InputError
-from glassformer.inspection.changes import ReplaceMatrices, apply, attention_at, attentions
-from glassformer.inspection.record import record
-from glassformer.inspection.twin import twin
+from glassformer.inspection.interventions.changes import ReplaceMatrices, apply, attention_at, attentions
+from glassformer.inspection.interventions.weight_sharing_copy import twin
+from glassformer.inspection.tracing.record import record
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.attention import split_heads
 from glassformer.model.dims import Tensor

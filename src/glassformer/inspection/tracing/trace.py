@@ -15,7 +15,7 @@ from pydantic import Field
 from glassformer.decoding import Beam, Request
 from glassformer.decoding.search_tree import Tree
 from glassformer.errors import InputError
-from glassformer.inspection.changes import AnyChange
+from glassformer.inspection.interventions.changes import AnyChange
 from glassformer.model import ModelConfig
 from glassformer.model.attention import KeyValues
 from glassformer.model.dims import Tensor
@@ -237,7 +237,7 @@ class Trace(Mapping[str, Tensor]):
 
         `parameters`: patterns of weights that go with it, "decoder.layers.0.*" say; they are the large part of a model.
         """
-        from glassformer.inspection.trace_file import write_trace  # which knows traces
+        from glassformer.inspection.tracing.trace_file import write_trace  # which knows traces
 
         write_trace(self, Path(path), detail, half, parameters)
 
@@ -270,7 +270,7 @@ class Trace(Mapping[str, Tensor]):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Trace":
         """The trace in a file; its tensors are read when they are asked for."""
-        from glassformer.inspection.trace_file import read_trace
+        from glassformer.inspection.tracing.trace_file import read_trace
 
         return read_trace(Path(path))
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from glassformer.errors import InputError
-from glassformer.inspection.words import words
+from glassformer.inspection.alignment.word_spans import words
 
 BEGINNINGS = ("▁", "Ġ")
 """What the first piece of a word begins with, in the tokenizers that mark it so."""

@@ -14,7 +14,7 @@ from safetensors.torch import save
 from glassformer.atomic_directory import replace_file
 from glassformer.decoding.search_tree import FATES, Fate, Tree
 from glassformer.errors import DirectoryError, GlassformerError, InputError
-from glassformer.inspection.trace import FORMAT, About, Detail, Trace, in_memory
+from glassformer.inspection.tracing.trace import FORMAT, About, Detail, Trace, in_memory
 from glassformer.model.dims import Tensor
 
 HEADER = "glassformer.trace"

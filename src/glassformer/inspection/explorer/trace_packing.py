@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from glassformer.errors import InputError
-from glassformer.inspection.manifest import manifest, weights_in
-from glassformer.inspection.trace import Detail, Trace, in_memory
-from glassformer.inspection.trace_file import part_of, serialised
+from glassformer.inspection.tracing.trace import Detail, Trace, in_memory
+from glassformer.inspection.tracing.trace_file import part_of, serialised
+from glassformer.inspection.tracing.trace_manifest import manifest, weights_in
 
 DETAILS: tuple[Detail, ...] = ("attention", "full")
 SMALL_MODEL = 6_000_000

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from glassformer.decoding import score
 from glassformer.errors import InputError
-from glassformer.inspection.changes import Change, RemoveHead, apply, attentions
-from glassformer.inspection.trace import Trace, request_of
-from glassformer.inspection.tracing import NUMBERS, Names, means_for, trace
-from glassformer.inspection.twin import twin
+from glassformer.inspection.interventions.changes import Change, RemoveHead, apply, attentions
+from glassformer.inspection.interventions.weight_sharing_copy import twin
+from glassformer.inspection.tracing.trace import Trace, request_of
+from glassformer.inspection.tracing.trace_builder import NUMBERS, Names, means_for, trace
 from glassformer.model import Transformer
 
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import torch
 
 from glassformer.decoding import score
-from glassformer.inspection.changes import Change, CutEdge, apply
-from glassformer.inspection.trace import Trace
-from glassformer.inspection.twin import twin
+from glassformer.inspection.interventions.changes import Change, CutEdge, apply
+from glassformer.inspection.interventions.weight_sharing_copy import twin
+from glassformer.inspection.tracing.trace import Trace
 from glassformer.model import Transformer
 from glassformer.model.dims import Float, Tensor
 

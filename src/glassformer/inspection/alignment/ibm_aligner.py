@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.errors import InputError
-from glassformer.inspection.aer import Links
+from glassformer.inspection.alignment.alignment_error_rate import Links
 
 ENOUGH = 1000
 """Pairs below which the links learned are rough."""

@@ -5,12 +5,12 @@ from typing import Any
 import torch
 
 from glassformer.errors import InputError
-from glassformer.inspection.figures.attentions import checked_head
-from glassformer.inspection.figures.numbers import matrix, rounded_number
-from glassformer.inspection.figures.options import FigureOptions
-from glassformer.inspection.figures.tokens import source_tokens, target_tokens
-from glassformer.inspection.pieces import position_of
-from glassformer.inspection.trace import Trace
+from glassformer.inspection.explanation.token_names import position_of
+from glassformer.inspection.figures.attention_views import checked_head
+from glassformer.inspection.figures.figure_numbers import matrix, rounded_number
+from glassformer.inspection.figures.figure_options import FigureOptions
+from glassformer.inspection.figures.figure_tokens import source_tokens, target_tokens
+from glassformer.inspection.tracing.trace import Trace
 
 
 def film_data(trace: Trace, options: FigureOptions) -> dict[str, Any]:

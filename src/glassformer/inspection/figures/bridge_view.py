@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from glassformer.inspection.figures.numbers import matrix, weight
-from glassformer.inspection.figures.options import FigureOptions
-from glassformer.inspection.figures.tokens import source_tokens
-from glassformer.inspection.trace import Trace
+from glassformer.inspection.figures.figure_numbers import matrix, weight
+from glassformer.inspection.figures.figure_options import FigureOptions
+from glassformer.inspection.figures.figure_tokens import source_tokens
+from glassformer.inspection.tracing.trace import Trace
 from glassformer.model.attention import merge_heads
 from glassformer.model.dims import Tensor
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional as F
 
-from glassformer.inspection.place import Place, check
-from glassformer.inspection.trace import Trace
+from glassformer.inspection.explanation.query_position import Place, check
+from glassformer.inspection.tracing.trace import Trace
 from glassformer.model.dims import Tensor
 from glassformer.model.positions import rotate, turns
 

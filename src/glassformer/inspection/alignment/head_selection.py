@@ -10,9 +10,17 @@ from itertools import pairwise
 import torch
 
 from glassformer.errors import InputError
-from glassformer.inspection.aer import Links
-from glassformer.inspection.alignment import Choice, Look, WordPair, shares, simple_choice, spread, word_looks
-from glassformer.inspection.silver import silver_links
+from glassformer.inspection.alignment.alignment_error_rate import Links
+from glassformer.inspection.alignment.ibm_aligner import silver_links
+from glassformer.inspection.alignment.word_alignment import (
+    Choice,
+    Look,
+    WordPair,
+    shares,
+    simple_choice,
+    spread,
+    word_looks,
+)
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.dims import Bool, Float, Int, Tensor
 

@@ -1,6 +1,6 @@
 """The tokens of both sides, as the renderer reads them."""
 
-from glassformer.inspection.trace import Trace
+from glassformer.inspection.tracing.trace import Trace
 
 Token = dict[str, str]
 """A `Token` of frontend/src/figures/types.ts."""

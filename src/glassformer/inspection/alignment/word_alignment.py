@@ -20,8 +20,8 @@ from glassformer.data import AnyTokenizer, IdsOnly
 from glassformer.decoding.continuous_batching import alike
 from glassformer.decoding.step_model import padded
 from glassformer.errors import DirectoryError, InputError, SettingsError
-from glassformer.inspection.record import record
-from glassformer.inspection.words import Word, marks_of, words
+from glassformer.inspection.alignment.word_spans import Word, marks_of, words
+from glassformer.inspection.tracing.record import record
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.dims import Float, Int, Tensor
 from glassformer.settings import Settings

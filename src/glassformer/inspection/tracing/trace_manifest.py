@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from glassformer.data import AnyTokenizer, IdsOnly
-from glassformer.inspection.trace import Side, Trace
-from glassformer.inspection.words import Marks, marks_of, words
+from glassformer.inspection.alignment.word_spans import Marks, marks_of, words
+from glassformer.inspection.tracing.trace import Side, Trace
 from glassformer.model import Transformer
 from glassformer.model.dims import Tensor
 

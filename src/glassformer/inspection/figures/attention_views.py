@@ -6,11 +6,11 @@ from typing import Any
 import torch
 
 from glassformer.errors import InputError
-from glassformer.inspection.figures.numbers import Table, matrices, matrix, rounded_number, weight
-from glassformer.inspection.figures.options import FigureOptions
-from glassformer.inspection.figures.tokens import source_tokens, target_tokens
-from glassformer.inspection.pieces import position_of
-from glassformer.inspection.trace import Trace
+from glassformer.inspection.explanation.token_names import position_of
+from glassformer.inspection.figures.figure_numbers import Table, matrices, matrix, rounded_number, weight
+from glassformer.inspection.figures.figure_options import FigureOptions
+from glassformer.inspection.figures.figure_tokens import source_tokens, target_tokens
+from glassformer.inspection.tracing.trace import Trace
 from glassformer.model.dims import Tensor
 
 ADDRESS = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(self|cross)_attention")

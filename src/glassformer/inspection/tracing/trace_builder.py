@@ -11,10 +11,18 @@ from glassformer.decoding import Beam, Plain, Request, Search, search
 from glassformer.decoding.search_tree import Tree, search_tree
 from glassformer.decoding.step_model import Uncached, at_least_float32
 from glassformer.errors import InputError
-from glassformer.inspection.changes import AnyChange, AverageHead, Change, Means, apply, attentions, changed_request
-from glassformer.inspection.record import record
-from glassformer.inspection.trace import About, Side, Trace, in_memory
-from glassformer.inspection.twin import twin
+from glassformer.inspection.interventions.changes import (
+    AnyChange,
+    AverageHead,
+    Change,
+    Means,
+    apply,
+    attentions,
+    changed_request,
+)
+from glassformer.inspection.interventions.weight_sharing_copy import twin
+from glassformer.inspection.tracing.record import record
+from glassformer.inspection.tracing.trace import About, Side, Trace, in_memory
 from glassformer.model import Transformer
 from glassformer.model.dims import Float, Int, Tensor
 

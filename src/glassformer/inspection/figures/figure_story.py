@@ -12,9 +12,9 @@ from typing import Any
 
 from glassformer.atomic_directory import replace_file
 from glassformer.errors import InputError
-from glassformer.inspection.figures.attentions import NEEDS
+from glassformer.inspection.figures.attention_views import NEEDS
 from glassformer.inspection.figures.figure import Figure, figure
-from glassformer.inspection.trace import Trace
+from glassformer.inspection.tracing.trace import Trace
 
 CHAPTERS = {
     "qkv": (

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from glassformer.errors import InputError
-from glassformer.inspection.pieces import find_token, is_word, plain
-from glassformer.inspection.trace import Trace
+from glassformer.inspection.explanation.token_names import find_token, is_word, plain
+from glassformer.inspection.tracing.trace import Trace
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Explanations of one attention, step by step, and attribution between tokens."""

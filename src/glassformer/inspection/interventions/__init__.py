@@ -1,0 +1,1 @@
+"""Interventions: what-ifs, head ablation, and exchanged cross-attention matrices."""

@@ -1,0 +1,1 @@
+"""Traces: recording taps, tracing a translation, and the trace as a file."""
