@@ -16,9 +16,9 @@ from typing import Any
 import torch
 
 from glassformer import ModelConfig, Transformer, save_model
+from glassformer.benchmark.systems import Contestant, Task
+from glassformer.benchmark.throughput import contest, machine
 from glassformer.decoding import Beam
-from glassformer.trial.contestants import Contestant, Task
-from glassformer.trial.speed import contest, machine
 
 SOURCE, TARGET = 14, 20
 MARIAN: dict[str, Any] = {"positions": "sinusoidal-halves", "output_bias": True, "pad_id": 0, "bos_id": 0, "eos_id": 2}

@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from glassformer import street
+from glassformer.benchmark.throughput import machine
 from glassformer.engine import EngineOptions
 from glassformer.server.limits import Limits
 from glassformer.server.state import House
 from glassformer.server.translation_service import open_served
 from glassformer.server.uvicorn_server import GlassServer, bind, run
-from glassformer.trial.speed import machine
 
 WAYS = {"together": None, "one by one": 1}
 """Sentences that a worker has under way, at most."""

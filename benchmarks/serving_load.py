@@ -50,7 +50,7 @@ class Heard:
 
 
 def main(seconds: str = "60", clients: str = "200", times: str = "5") -> None:
-    from glassformer.trial.speed import machine
+    from glassformer.benchmark.throughput import machine
 
     texts = offline()
     print(f"{machine()}; street, {clients} clients, {times} times the capacity, {seconds} s", flush=True)

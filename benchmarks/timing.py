@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 
-from glassformer.trial.speed import machine
+from glassformer.benchmark.throughput import machine
 
 __all__ = ["interleaved", "machine"]
 

@@ -10,7 +10,7 @@ import torch
 
 from glassformer.errors import InputError
 from glassformer.inspection.explorer import Frame, packed
-from glassformer.notebook.answering import Asked, FromModel, FromTrace
+from glassformer.notebook.widget_messages import Asked, FromModel, FromTrace
 from glassformer.translator import Translator
 from tests import small_translator
 from tests.processes import ROOT
@@ -69,7 +69,7 @@ def test_a_trace_alone_answers_with_what_was_packed(translator):
 def test_without_a_widget_there_is_a_page(translator, monkeypatch):
     monkeypatch.setitem(sys.modules, "anywidget", None)
     assert isinstance(translator.explore(TEXT, static=True), Frame)
-    monkeypatch.setattr("glassformer.notebook.exploring.find_spec", lambda name: None)
+    monkeypatch.setattr("glassformer.notebook.explore_cell.find_spec", lambda name: None)
     for found in (translator.explore(TEXT), translator.trace(TEXT).explore()):
         assert isinstance(found, Frame)
         assert TEXT in repr(found)

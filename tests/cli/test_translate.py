@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from glassformer.cli.lines import LONGEST_LINE, one_line
+from glassformer.cli.line_io import LONGEST_LINE, one_line
 from glassformer.street import SEEDS_SENTENCES
 from tests.processes import COMMAND, glassformer
 from tests.small_translator import saved

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from glassformer.cli import app
-from glassformer.trial import laws
+from glassformer.verification import invariants as laws
 from tests.examples import only_in_test_all
 from tests.processes import glassformer
 from tests.small_translator import model, saved

@@ -13,7 +13,7 @@ from glassformer.interop.ctranslate2_export import Words, unsupported, write_ctr
 from glassformer.interop.onnx_export import write_onnx
 from glassformer.model import ModelConfig, load_model
 from glassformer.model_location import find_model, tokenizer_of
-from glassformer.trial import agreement
+from glassformer.verification import parity as agreement
 from tests.examples import ALL
 from tests.models import talkative
 

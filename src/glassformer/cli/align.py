@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.lines import WholeLines, until_stopped
-from glassformer.cli.progress import Counter, watched
+from glassformer.cli.line_io import WholeLines, until_stopped
+from glassformer.cli.progress_counter import Counter, watched
 from glassformer.cli.search_options import Model, SourceLanguage, TargetLanguage
-from glassformer.cli.text import columns, paragraph
+from glassformer.cli.text_layout import columns, paragraph
 from glassformer.errors import DataError, SettingsError
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.progress import Counter
+from glassformer.cli.benchmark_sentences import sentences
+from glassformer.cli.progress_counter import Counter
 from glassformer.cli.search_options import BeamSize, Model
-from glassformer.cli.text import columns
-from glassformer.cli.trial_sentences import sentences
+from glassformer.cli.text_layout import columns
 
 if TYPE_CHECKING:
-    from glassformer.trial.speed import Figure
+    from glassformer.benchmark.throughput import Figure
 
 
 def bench(
@@ -30,11 +30,11 @@ def bench(
     CTranslate2 and Hugging Face take part where they are installed and know such a model. All take turns, since only
     figures of one run on one machine can be compared.
     """
+    from glassformer.benchmark.systems import Contestant, Task, who_can
+    from glassformer.benchmark.throughput import contest, machine
     from glassformer.decoding import Beam
     from glassformer.model import ModelConfig
     from glassformer.model_location import find_model
-    from glassformer.trial.contestants import Contestant, Task, who_can
-    from glassformer.trial.speed import contest, machine
 
     directory = find_model(model)
     config = ModelConfig.read(directory / "config.json")

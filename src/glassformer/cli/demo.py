@@ -11,7 +11,7 @@ import typer
 
 from glassformer.cli.keys_values import exchange_text, whose_keys_and_values
 from glassformer.cli.street import write_street
-from glassformer.cli.text import columns, paragraph
+from glassformer.cli.text_layout import columns, paragraph
 from glassformer.cli.train import train_in_terminal
 
 if TYPE_CHECKING:

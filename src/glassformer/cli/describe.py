@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.text import columns
+from glassformer.cli.text_layout import columns
 from glassformer.errors import InputError
 
 if TYPE_CHECKING:

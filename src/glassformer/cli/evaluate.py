@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from glassformer.cli.lines import one_line
-from glassformer.cli.progress import Counter
+from glassformer.cli.line_io import one_line
+from glassformer.cli.progress_counter import Counter
 from glassformer.cli.search_options import (
     BeamSize,
     EngineName,
@@ -18,7 +18,7 @@ from glassformer.cli.search_options import (
     SplitAt,
     engine_from,
 )
-from glassformer.cli.text import columns, paragraph
+from glassformer.cli.text_layout import columns, paragraph
 from glassformer.errors import DataError, SettingsError
 
 if TYPE_CHECKING:

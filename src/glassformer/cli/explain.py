@@ -186,7 +186,7 @@ def _cross_attention(
     as_json: bool,
 ) -> str:
     from glassformer.cli.keys_values import answer_json, answer_text
-    from glassformer.cli.progress import Counter
+    from glassformer.cli.progress_counter import Counter
     from glassformer.inspection.interventions.cross_attention_matrices import keys_values
 
     sources, targets = asked(model, sentences, source, target, count)

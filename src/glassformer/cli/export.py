@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glassformer.cli.benchmark_sentences import sentences
 from glassformer.cli.search_options import Model
-from glassformer.cli.trial_sentences import sentences
 from glassformer.errors import InputError
 
 if TYPE_CHECKING:
     from glassformer.data import AnyTokenizer
     from glassformer.interop.ctranslate2_export import Words
     from glassformer.model import Transformer
-    from glassformer.trial.agreement import Agreement
+    from glassformer.verification.parity import Agreement
 
 
 class Kind(StrEnum):
@@ -79,7 +79,7 @@ def _written(
     sources: Sequence[list[int]],
 ) -> tuple[str, Found | None]:
     """What it was written as; what we say, and what they say."""
-    from glassformer.trial import agreement
+    from glassformer.verification import parity as agreement
 
     if to is Kind.ONNX:
         from glassformer.interop.onnx_export import write_onnx
@@ -125,7 +125,7 @@ def _told_apart(pieces: list[str], size: int) -> list[str]:
 
 
 def _verdict(found: Found, quantization: str | None, tokenizer: "AnyTokenizer | None") -> str:
-    from glassformer.trial.agreement import agreement
+    from glassformer.verification.parity import agreement
 
     ours, theirs = found
     verdict = agreement(ours, theirs)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from glassformer.cli.text import columns, paragraph
+from glassformer.cli.text_layout import columns, paragraph
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.lines import WholeLines, until_stopped
-from glassformer.cli.progress import Counter
+from glassformer.cli.line_io import WholeLines, until_stopped
+from glassformer.cli.progress_counter import Counter
 from glassformer.cli.search_options import LengthPenalty, Model
 from glassformer.cli.translate import numbers
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from glassformer.cli.progress import watched
-from glassformer.cli.text import columns
+from glassformer.cli.progress_counter import watched
+from glassformer.cli.text_layout import columns
 from glassformer.errors import SettingsError
 from glassformer.settings import read_table
 

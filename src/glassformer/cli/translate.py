@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.cli.align import aligned
-from glassformer.cli.lines import Input, WholeLines, as_they_come, one_line, open_input, until_stopped
-from glassformer.cli.progress import Counter
+from glassformer.cli.line_io import Input, WholeLines, as_they_come, one_line, open_input, until_stopped
+from glassformer.cli.progress_counter import Counter
 from glassformer.cli.search_options import (
     BatchSize,
     BatchTokens,

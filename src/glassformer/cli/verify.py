@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.progress import Counter
+from glassformer.cli.benchmark_sentences import sentences
+from glassformer.cli.progress_counter import Counter
 from glassformer.cli.search_options import BeamSize, Model
-from glassformer.cli.text import columns
-from glassformer.cli.trial_sentences import sentences
+from glassformer.cli.text_layout import columns
 
 if TYPE_CHECKING:
-    from glassformer.trial.laws import Verdict
+    from glassformer.verification.invariants import Verdict
 
 
 def verify(
@@ -30,7 +30,7 @@ def verify(
     from glassformer.decoding import Beam
     from glassformer.model import load_model
     from glassformer.model_location import find_model
-    from glassformer.trial.laws import verdicts
+    from glassformer.verification.invariants import verdicts
 
     directory = find_model(model)
     opened = load_model(directory)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.progress import Counter
+from glassformer.cli.progress_counter import Counter
 from glassformer.cli.search_options import AnyModel, SourceLanguage, TargetLanguage
-from glassformer.cli.text import columns
+from glassformer.cli.text_layout import columns
 from glassformer.errors import SettingsError
 
 if TYPE_CHECKING:

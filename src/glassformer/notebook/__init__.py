@@ -4,6 +4,6 @@ The widget needs the extra `notebook`; without it there is still the page. `Tran
 here through the package's front door.
 """
 
-from glassformer.notebook.exploring import explore
+from glassformer.notebook.explore_cell import explore
 
 __all__ = ["explore"]

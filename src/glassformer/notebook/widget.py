@@ -7,7 +7,7 @@ import traitlets
 
 from glassformer.inspection import Trace
 from glassformer.inspection.explorer import Frame, script
-from glassformer.notebook.answering import Answered, Answering, Asked
+from glassformer.notebook.widget_messages import Answered, Answering, Asked
 
 PIECE = 1_000_000
 """Bytes of a message: a notebook's connection takes ten million, and others wait meanwhile."""

@@ -115,7 +115,7 @@ class AskWhatIf(BaseModel):
     changes: list[Annotated[AnyChange | ReplaceWord | BeginWith, Field(discriminator="kind")]] = Field(
         default_factory=list
     )
-    """Heads removed, edges cut, matrices replaced, ...: see `glassformer.inspection.interventions.changes`. One after another."""
+    """Heads removed, edges cut, matrices replaced, one after another: see `inspection.interventions.changes`."""
     replace: list[Replacement] = Field(default_factory=list)
     """Words of the source that are others; after all `changes`."""
     reference: Text | None = None

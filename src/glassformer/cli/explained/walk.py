@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from glassformer.cli.text import columns, paragraph
+from glassformer.cli.text_layout import columns, paragraph
 from glassformer.inspection.explanation.token_names import plain
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from glassformer.errors import InputError
 from glassformer.inspection import Trace
 from glassformer.inspection.explorer import Frame, packed
-from glassformer.notebook.answering import FromModel, FromTrace
+from glassformer.notebook.widget_messages import FromModel, FromTrace
 from glassformer.translator import Translator
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
-from glassformer.trial.contestants import Contestant, Task
+from glassformer.benchmark.systems import Contestant, Task
 
 
 @dataclass(frozen=True)

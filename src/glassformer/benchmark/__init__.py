@@ -1,0 +1,1 @@
+"""Speed of a model beside other systems that can run it."""
