@@ -16,13 +16,14 @@ from typing import Any
 
 import torch
 
-from glassformer import Translator, street
+from glassformer import Translator
+from glassformer.builtin import street
+from glassformer.builtin.street.word_links import links as true_links
 from glassformer.data import corpus
 from glassformer.inspection.alignment.alignment_error_rate import Links, agreement
 from glassformer.inspection.alignment.head_selection import choose_heads
 from glassformer.inspection.alignment.ibm_aligner import silver_links
 from glassformer.inspection.alignment.word_alignment import Choice, Link, WordPair, align, word_pair
-from glassformer.street.links import links as true_links
 
 DEV, TEST, SHOWN = 1000, 200, 10
 

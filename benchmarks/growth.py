@@ -23,7 +23,8 @@ from typing import Any
 
 import torch
 
-from glassformer import ModelConfig, Transformer, street
+from glassformer import ModelConfig, Transformer
+from glassformer.builtin import street
 from glassformer.decoding import Beam, Load, Request, search
 from glassformer.engine import EngineOptions, open_predictor
 from glassformer.hardware import peak_memory

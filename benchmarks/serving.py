@@ -15,8 +15,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from glassformer import street
 from glassformer.benchmark.throughput import machine
+from glassformer.builtin import street
 from glassformer.engine import EngineOptions
 from glassformer.server.limits import Limits
 from glassformer.server.state import House

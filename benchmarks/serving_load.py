@@ -73,7 +73,7 @@ def main(seconds: str = "60", clients: str = "200", times: str = "5") -> None:
 def offline() -> dict[str, str]:
     """Sentences with their translations, found without a server."""
     from glassformer import load as opened
-    from glassformer import street
+    from glassformer.builtin import street
 
     sources = [one.source for one in street.sentences("test", 50)]
     return dict(zip(sources, opened("street").translate(sources), strict=True))

@@ -8,7 +8,7 @@ import time
 from itertools import islice
 from pathlib import Path
 
-from glassformer import street
+from glassformer.builtin import street
 from glassformer.data import Pair, TokenizerSettings, corpus, open_store, train_tokenizer
 
 

@@ -23,7 +23,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from forward_backward import TorchTransformer
-from glassformer import ModelConfig, Transformer, preset, street
+from glassformer import ModelConfig, Transformer, preset
+from glassformer.builtin import street
 from glassformer.data import TokenizerSettings, corpus, epoch_batches, open_store, train_tokenizer
 from glassformer.data.padded_batch import Batch, make_batch
 from glassformer.interop.hugging_face import in_transformers

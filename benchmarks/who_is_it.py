@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 import glassformer as gf
-from glassformer import street
+from glassformer.builtin import street
 from glassformer.coreference import Reading, who_is
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import torch
 
-from glassformer import street
 from glassformer.atomic_directory import building
+from glassformer.builtin import street
 from glassformer.data import Pair, Tokenizer, TokenizerSettings, train_tokenizer
 from glassformer.model import ModelConfig
 from glassformer.model.directory import write_model

@@ -2,9 +2,9 @@
 
 import pytest
 
+from glassformer.builtin.street import sentences
 from glassformer.errors import InputError
 from glassformer.evaluation import score
-from glassformer.street import sentences
 from tests.processes import run_plainly
 
 REFERENCES = [sentence.target for sentence in sentences("dev", 50)]

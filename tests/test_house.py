@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import glassformer
-from glassformer import load_model, street
+from glassformer import load_model
+from glassformer.builtin import street
 from glassformer.interop.hugging_face import write_hugging_face
 from tests.examples import ALL, cases
 from tests.processes import ROOT, run_fresh, run_plainly

@@ -30,7 +30,7 @@ def find_model(path: str | os.PathLike[str]) -> Path:
             "another program's, `glassformer convert` makes it one."
         )
     if str(path) in BUILT_IN:
-        return Path(str(files("glassformer") / "models" / str(path)))
+        return Path(str(files("glassformer") / "builtin" / "models" / str(path)))
     raise DirectoryError(f"There is no directory {directory}, and no built-in model of that name ({BUILT_IN[0]} is).")
 
 

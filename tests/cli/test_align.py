@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from glassformer import street
 from glassformer.atomic_directory import verify
+from glassformer.builtin import street
+from glassformer.builtin.street.word_links import links, words
 from glassformer.inspection.alignment.word_alignment import read_choice
 from glassformer.model import load_model
 from glassformer.model_location import find_model
-from glassformer.street.links import links, words
 from glassformer.training import train
 from tests.processes import glassformer
 from tests.small_translator import saved

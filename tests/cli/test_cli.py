@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from glassformer.builtin.street import SEEDS_SENTENCES
 from glassformer.cli.demo import OPTIONS
 from glassformer.cli.keys_values import whose_keys_and_values
 from glassformer.model import PRESETS, Transformer, preset, save_model, taps
-from glassformer.street import SEEDS_SENTENCES
 from tests.models import build
 from tests.processes import COMMAND, ROOT, glassformer
 

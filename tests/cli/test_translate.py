@@ -9,8 +9,8 @@ import time
 
 import pytest
 
+from glassformer.builtin.street import SEEDS_SENTENCES
 from glassformer.cli.line_io import LONGEST_LINE, one_line
-from glassformer.street import SEEDS_SENTENCES
 from tests.processes import COMMAND, glassformer
 from tests.small_translator import saved
 

@@ -5,7 +5,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from glassformer import Trace, Translator, street
+from glassformer import Trace, Translator
+from glassformer.builtin import street
 from glassformer.cli import app
 from glassformer.errors import GlassformerError
 from glassformer.inspection.interventions.changes import CutEdge, RemoveHead

@@ -14,7 +14,7 @@ import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer import street
+from glassformer.builtin import street
 from glassformer.data import ForeignSettings, ForeignTokenizer, IdsOnly, read_tokenizer
 from glassformer.data.foreign_tokenizer import SOURCE, TARGET, by_number
 from glassformer.data.subword_segmentation import ByteLevel, SentencePieces, SubwordNMT, Words, merged

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glassformer import street
+from glassformer.builtin import street
 from glassformer.data import Pair, TokenizerSettings, corpus, open_store, train_tokenizer
 from glassformer.errors import DataError, DirectoryError
 

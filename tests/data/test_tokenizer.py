@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer import street
+from glassformer.builtin import street
 from glassformer.data import Pair
 from glassformer.data.tokenizer import (
     BOS,

@@ -7,7 +7,8 @@ import pytest
 import torch
 from hypothesis import given
 
-from glassformer import Translator, street
+from glassformer import Translator
+from glassformer.builtin import street
 from glassformer.decoding import Beam, Load, Request, Sample, search
 from glassformer.engine import EngineOptions, open_engine, open_predictor
 from glassformer.engine import factory as opening

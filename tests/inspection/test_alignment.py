@@ -10,8 +10,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer import Translator, load_model, street
+from glassformer import Translator, load_model
 from glassformer.atomic_directory import verify
+from glassformer.builtin import street
+from glassformer.builtin.street.word_links import links as true_links
+from glassformer.builtin.street.word_links import words as street_words
 from glassformer.errors import DataError, DirectoryError, InputError
 from glassformer.inspection import record
 from glassformer.inspection.alignment.alignment_error_rate import Agreement, Links, agreement, read_links, written
@@ -32,8 +35,6 @@ from glassformer.inspection.alignment.word_alignment import (
 )
 from glassformer.inspection.alignment.word_spans import Word
 from glassformer.model_location import find_model
-from glassformer.street.links import links as true_links
-from glassformer.street.links import words as street_words
 from tests.examples import max_examples
 from tests.models import build, configs, seeds
 from tests.small_translator import model as small_model

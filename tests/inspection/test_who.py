@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer import street
+from glassformer.builtin import street
 from glassformer.coreference import Evidence, who_is
 from glassformer.coreference.noun_substitution import alternatives, following, normal, pronoun_place, slot
 from glassformer.coreference.pronoun_evidence import decide

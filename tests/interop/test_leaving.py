@@ -6,7 +6,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from glassformer import street
+from glassformer.builtin import street
 from glassformer.cli import app
 from glassformer.evaluation import score
 from glassformer.interop.ctranslate2_export import Words, unsupported, write_ctranslate2

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer import __version__, street
+from glassformer import __version__
+from glassformer.builtin import street
 from glassformer.decoding import Beam, Ensemble, Plain, Request, Sample, search
 from glassformer.engine.onnx_model import OnnxModel
 from glassformer.errors import DirectoryError, InputError

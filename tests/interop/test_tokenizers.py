@@ -28,7 +28,7 @@ from transformers.models.mbart50.tokenization_mbart50 import FAIRSEQ_LANGUAGE_CO
 from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES as NLLB_CODES
 from transformers.tokenization_utils_base import generate_merges
 
-from glassformer import street
+from glassformer.builtin import street
 from glassformer.data import ForeignSettings, ForeignTokenizer, Pair, TokenizerSettings, train_tokenizer
 from glassformer.errors import InputError
 from glassformer.interop.hugging_face import open_hugging_face, write_hugging_face

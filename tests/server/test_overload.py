@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer import street
+from glassformer.builtin import street
 from glassformer.server.load_shedding import is_whole
 from glassformer.server.translation_service import open_served
 from tests.server.running import MUCH, WORDS, endless, running, served, until_closed

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from glassformer import load
+from glassformer.builtin.street import sentences
 from glassformer.decoding import Beam
 from glassformer.engine import EngineOptions, open_engine
 from glassformer.inspection.alignment.word_alignment import align, word_pair
 from glassformer.server.translation_service import Served, open_served
-from glassformer.street import sentences
 from glassformer.translator import Translator
 from tests.server.running import LONG, WORDS, running, served
 

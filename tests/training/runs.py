@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from glassformer import street
+from glassformer.builtin import street
 from glassformer.training import Interrupted, Watcher, train
 from glassformer.training.progress_listener import Progress
 from tests.processes import forking

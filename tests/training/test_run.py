@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from glassformer import street
 from glassformer.atomic_directory import verify
+from glassformer.builtin import street
 from glassformer.data import corpus
 from glassformer.data.dev_split import Share
 from glassformer.errors import DirectoryError, GlassformerError

@@ -18,7 +18,7 @@ def sentences(directory: Path, config: "ModelConfig", text: Path | None, count: 
         from glassformer.engine.random_sources import random_sources
 
         return random_sources(config, itertools.islice(itertools.cycle(range(5, 31)), count))
-    from glassformer import street
+    from glassformer.builtin import street
     from glassformer.data.corpus import read_lines
     from glassformer.model_location import tokenizer_of
 

@@ -53,7 +53,7 @@ def demo(
 
 def _understanding(translator: "Translator", out: Path, text: Path) -> dict[str, Any]:
     """How often the pronoun is right, and the two sentences that everything began with."""
-    from glassformer.street import SEEDS_SENTENCES, pronouns
+    from glassformer.builtin.street import SEEDS_SENTENCES, pronouns
 
     references = (text / "test.de").read_text(encoding="utf-8").splitlines()
     translations = (out / "test.translations.txt").read_text(encoding="utf-8").splitlines()
@@ -95,8 +95,8 @@ def _write(report: dict[str, Any], translator: "Translator", out: Path) -> None:
 def _shown(report: dict[str, Any], translator: "Translator", out: Path) -> str:
     import torch
 
+    from glassformer.builtin.street import sentences
     from glassformer.inspection.interventions.cross_attention_matrices import keys_values
-    from glassformer.street import sentences
 
     rows = [
         ("BLEU", f"{report['bleu']:.2f}", report["signature"]),

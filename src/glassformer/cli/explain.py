@@ -225,6 +225,6 @@ def asked(
         return sentences[:count], None if target is None else [target]
     if model != "street":
         raise SettingsError("Which sentences? Write them behind the model, or give a file: --source FILE.")
-    from glassformer.street import sentences as street
+    from glassformer.builtin.street import sentences as street
 
     return [one.source for one in street("test", count)], None

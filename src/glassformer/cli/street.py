@@ -19,7 +19,7 @@ def street(
 
 def write_street(out: Path, train: int = TRAIN) -> dict[str, str]:
     """The files of all three parts, and their names as a run's data section has them; kept if they are there."""
-    from glassformer.street import sentences
+    from glassformer.builtin.street import sentences
 
     out.mkdir(parents=True, exist_ok=True)
     names = {}

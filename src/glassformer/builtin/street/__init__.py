@@ -7,8 +7,8 @@ import random
 from collections.abc import Iterator
 from typing import Literal
 
-from glassformer.street.grammar import PRONOUNS, SHAPES, SHAPES_ABOUT_PLACES, TENSES, Plot, Sentence
-from glassformer.street.lexicon import MOVERS, PLACES, REASONS, VERBS, Noun
+from glassformer.builtin.street.grammar import PRONOUNS, SHAPES, SHAPES_ABOUT_PLACES, TENSES, Plot, Sentence
+from glassformer.builtin.street.lexicon import MOVERS, PLACES, REASONS, VERBS, Noun
 
 __all__ = ["SEEDS_SENTENCES", "Plot", "Sentence", "Split", "pronouns", "sentences", "split_of"]
 

@@ -7,7 +7,7 @@ Straße. Everything is a pure function of the words chosen; `corpus` chooses the
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from glassformer.street.lexicon import Gender, Noun, Reason, Verb
+from glassformer.builtin.street.lexicon import Gender, Noun, Reason, Verb
 
 NOMINATIVE: dict[Gender, str] = {"m": "der", "f": "die", "n": "das"}
 ACCUSATIVE: dict[Gender, str] = {"m": "den", "f": "die", "n": "das"}

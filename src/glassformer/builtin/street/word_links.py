@@ -8,8 +8,8 @@ signs apart.
 import re
 from collections.abc import Iterable, Sequence
 
-from glassformer.street.grammar import Plot, Sentence
-from glassformer.street.lexicon import Noun
+from glassformer.builtin.street.grammar import Plot, Sentence
+from glassformer.builtin.street.lexicon import Noun
 
 Pairs = frozenset[tuple[int, int]]
 SMALL_WORDS = {"because": "weil", "although": "obwohl", "yesterday": "gestern", "today": "heute"}

@@ -7,8 +7,8 @@ from itertools import islice, pairwise, product, starmap
 
 import pytest
 
-from glassformer import street
-from glassformer.street.grammar import (
+from glassformer.builtin import street
+from glassformer.builtin.street.grammar import (
     ACCUSATIVE,
     HE_SHE_IT,
     HIM_HER_IT,
@@ -20,7 +20,7 @@ from glassformer.street.grammar import (
     Plot,
     because,
 )
-from glassformer.street.lexicon import MOVERS, PLACES, REASONS, VERBS
+from glassformer.builtin.street.lexicon import MOVERS, PLACES, REASONS, VERBS
 from tests.processes import ROOT
 
 GENDERS = "mfn"
