@@ -44,7 +44,7 @@ hostile: setup  ## open files with so many faults each, of every kind that comes
 	GLASSFORMER_MUTATIONS=$(MUTATIONS) $(PYTEST_ALL) --timeout 0 tests/interop -k damaged
 
 schema: setup .venv-schema/.ready  ## ask the server everything that its OpenAPI allows, and much that it does not (two minutes)
-	GLASSFORMER_SCHEMA_SECONDS=$(SCHEMA_SECONDS) $(PYTEST_ALL) tests/server/test_description.py
+	GLASSFORMER_SCHEMA_SECONDS=$(SCHEMA_SECONDS) $(PYTEST_ALL) tests/server/test_openapi.py
 
 .venv-schema/.ready: tests/server/schemathesis.lock  # of its own: it brings a plugin into every pytest beside it
 	$(PYTHON) -m venv .venv-schema

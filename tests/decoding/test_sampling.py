@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from glassformer.decoding import Request, Sample, search
 from glassformer.decoding.next_tokens import filtered, inverse
-from tests.decoding.tables import Table
+from tests.decoding.table_models import Table
 from tests.examples import max_examples
 
 logits = st.lists(st.floats(-8, 8), min_size=2, max_size=12).map(lambda row: torch.tensor([row]).double())

@@ -15,7 +15,7 @@ from glassformer.engine import factory as opening
 from glassformer.engine.native_library import library
 from glassformer.engine.native_model import Fast
 from glassformer.errors import DirectoryError, InputError, SettingsError
-from tests.decoding.test_models import lively, texts_of
+from tests.decoding.test_search_on_models import lively, texts_of
 from tests.examples import ALL, max_examples
 from tests.models import configs, seeds
 from tests.small_translator import model as small_model

@@ -9,7 +9,7 @@ from transformers import AutoModelForSeq2SeqLM
 from glassformer.decoding import Beam, Plain, Request, search
 from glassformer.interop.hugging_face import open_hugging_face, write_hugging_face
 from tests.examples import ALL
-from tests.interop.hugging_faces import FAMILIES
+from tests.interop.hugging_face_models import FAMILIES
 
 LIMIT = 24
 SEEDS = range(8) if ALL else range(2, 4)

@@ -11,7 +11,7 @@ from glassformer.interop.hugging_face import write_hugging_face
 from glassformer.model import ModelConfig
 from tests.interop import marian_writer
 from tests.interop.memory import measured
-from tests.interop.test_hostile import FAMILIES, write
+from tests.interop.test_untrusted_models import FAMILIES, write
 from tests.models import build
 from tests.processes import run_fresh
 

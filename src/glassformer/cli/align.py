@@ -78,15 +78,15 @@ def align(
     choice = read_choice(directory, opened.config)
 
     def work(out: WholeLines) -> None:
+        from glassformer.inspection.alignment import word_alignment
         from glassformer.inspection.alignment.alignment_error_rate import agreement, written
-        from glassformer.inspection.alignment.word_alignment import word_alignment as alignment
 
         tally = _Tally()
         found: list[list[tuple[int, int]]] = []
         with Counter("Aligned", beside_output=True, total=pairs) as counter:
             for group in _groups(data, GROUP):
                 own = [reader(pair) for pair in group]
-                kept = alignment.align(opened, own, choice, at_least, both_ways)
+                kept = word_alignment.align(opened, own, choice, at_least, both_ways)
                 tally.add(kept)
                 if links is not None:
                     found += [[(link.source, link.target) for link in one] for one in kept]

@@ -536,7 +536,7 @@ class Runs:
 
 CHILD = """
 import sys
-from tests.interop.test_hostile import open_under_watch
+from tests.interop.test_untrusted_models import open_under_watch
 open_under_watch(sys.argv[1])
 """
 FORBIDDEN = ("exec", "compile", "import", "subprocess.", "socket.", "os.", "shutil.", "ctypes.", "pickle.", "marshal.")

@@ -15,7 +15,7 @@ from glassformer.engine.native_model import Fast
 from glassformer.engine.reduced_precision import rounded
 from glassformer.errors import InputError
 from glassformer.model import ModelConfig
-from tests.decoding.test_models import lively, texts_of
+from tests.decoding.test_search_on_models import lively, texts_of
 from tests.examples import cases, max_examples
 from tests.interop.memory import measured
 from tests.models import configs, seeds

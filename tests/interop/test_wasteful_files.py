@@ -22,7 +22,7 @@ from glassformer.model import ModelConfig
 from glassformer.model.directory import LARGEST_HEADER
 from tests.examples import only_in_test_all
 from tests.interop.memory import BASE, TIMES, allowed, measured
-from tests.interop.test_hostile import FAMILIES, FIRST, fairseq_run, hugging_face, said, tokenizer_files, write
+from tests.interop.test_untrusted_models import FAMILIES, FIRST, fairseq_run, hugging_face, said, tokenizer_files, write
 from tests.models import build
 from tests.processes import run_fresh
 
@@ -143,7 +143,7 @@ def varint(number: int) -> bytes:
 
 CHILD = """
 import sys
-from tests.interop.test_limits import open_and_measure
+from tests.interop.test_wasteful_files import open_and_measure
 open_and_measure(sys.argv[1], sys.argv[2])
 """
 

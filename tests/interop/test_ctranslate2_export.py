@@ -9,7 +9,7 @@ from glassformer.decoding import Beam, Plain, Request, score, search
 from glassformer.errors import InputError
 from glassformer.interop.ctranslate2_export import open_ctranslate2, unsupported, write_ctranslate2
 from glassformer.model import ModelConfig
-from tests.decoding.test_models import lively
+from tests.decoding.test_search_on_models import lively
 from tests.examples import max_examples
 from tests.models import configs, seeds, talkative
 from tests.rounding import float32_error

@@ -10,7 +10,7 @@ from glassformer.interop.detect import open_foreign
 from glassformer.interop.fairseq import NAMES
 from glassformer.interop.hugging_face import write_hugging_face
 from glassformer.model import ModelConfig, save_model
-from tests.interop.hugging_faces import FAMILIES
+from tests.interop.hugging_face_models import FAMILIES
 from tests.models import build, sources, targets
 
 

@@ -13,7 +13,7 @@ from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.rules import occurs
 from glassformer.decoding.work_queue import Hands
 from glassformer.errors import InputError
-from tests.decoding.tables import BOS, EOS, PAD, Table
+from tests.decoding.table_models import BOS, EOS, PAD, Table
 from tests.examples import max_examples
 
 HUNDREDS = 300
