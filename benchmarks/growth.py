@@ -25,8 +25,8 @@ import torch
 
 from glassformer import ModelConfig, Transformer
 from glassformer.builtin import street
-from glassformer.decoding import Beam, Load, Request, search
-from glassformer.engine import EngineOptions, open_predictor
+from glassformer.decoding import BatchLimits, Beam, Request, search
+from glassformer.engine import EngineOptions, open_step_model
 from glassformer.hardware import peak_memory
 from timing import interleaved, machine
 
@@ -48,15 +48,15 @@ def endless(shape: str) -> Transformer:
 def lengths(rounds: int) -> None:
     print("\ntarget tokens: seconds a sentence with 256 and 512, and their ratio")
     for shape, beam, together in itertools.product(SHAPES, (1, 4), (1, 4)):
-        predictor = open_predictor(endless(shape), EngineOptions())
+        step_model = open_step_model(endless(shape), EngineOptions())
         requests = [Request([*range(10, 40), 2])] * 8
         runs = {
             str(extra): partial(
                 search,
-                predictor,
+                step_model,
                 requests,
                 Beam(size=beam, longest=0, extra=extra, length_penalty=0.0),
-                Load(sentences=together, workers=2),
+                BatchLimits(sentences=together, workers=2),
             )
             for extra in (256, 512)
         }
@@ -70,13 +70,13 @@ def lengths(rounds: int) -> None:
 def _under(positions: int, answer: Any) -> None:
     torch.set_num_threads(1)
     model = endless("base")
-    predictor = open_predictor(model, EngineOptions())
-    search(predictor, [Request([5, 2])], Beam(longest=0, extra=5))
+    step_model = open_step_model(model, EngineOptions())
+    search(step_model, [Request([5, 2])], Beam(longest=0, extra=5))
     ctypes.CDLL(None).malloc_trim(0)  # what packing the weights left free would hide the first 250 MB
     Path("/proc/self/clear_refs").write_text("5")  # the peak is counted anew from here
     before = peak_memory()
     requests = [Request([*range(10, 40), 2])] * 200
-    search(predictor, requests, Beam(size=4, longest=0, extra=40, length_penalty=0.0), Load(positions))
+    search(step_model, requests, Beam(size=4, longest=0, extra=40, length_penalty=0.0), BatchLimits(positions))
     config = model.config
     allowed = positions * config.decoder_layers * 2 * config.d_model * 4
     answer.put((before, peak_memory(), allowed))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from glassformer.decoding import Beam, Plain, Request
+from glassformer.decoding import Beam, PlainStepModel, Request
 from glassformer.decoding.search_tree import search_tree
 from glassformer.inspection import trace
 from glassformer.inspection.tracing.trace_file import DETAILS
@@ -31,9 +31,9 @@ def main(name: str = "paper-base", length: str = "30") -> None:
     greedy, wide = (Beam(size=size, longest=0.0, extra=tokens, shortest=(tokens - 1) / tokens) for size in (1, 4))
     works: dict[str, Callable[[], object]] = {
         "a trace of a given target": lambda: trace(model, request, target),
-        "beam 1: the search": lambda: search_tree(Plain(model), request, greedy),
+        "beam 1: the search": lambda: search_tree(PlainStepModel(model), request, greedy),
         "beam 1: the search and a trace": lambda: trace(model, request, how=greedy),
-        "beam 4: the search": lambda: search_tree(Plain(model), request, wide),
+        "beam 4: the search": lambda: search_tree(PlainStepModel(model), request, wide),
         "beam 4: the search and a trace": lambda: trace(model, request, how=wide),
     }
     for what, seconds in interleaved(works, 3).items():

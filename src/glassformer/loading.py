@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from glassformer.data import IdsOnly
-from glassformer.decoding import Search
+from glassformer.decoding import SearchSettings
 from glassformer.engine import EngineOptions, open_engine
 from glassformer.model_location import is_ours
 from glassformer.translator import LONGEST, Translator
@@ -13,7 +13,7 @@ from glassformer.translator import LONGEST, Translator
 def load(
     path: str | os.PathLike[str],
     *,
-    search: Search | None = None,
+    search: SearchSettings | None = None,
     engine: EngineOptions | None = None,
     longest: int = LONGEST,
     source_language: str | None = None,

@@ -11,10 +11,10 @@ from glassformer import decoding
 from glassformer.data import AnyTokenizer, ForeignTokenizer, IdsOnly
 from glassformer.data.sentence_splitting import split
 from glassformer.data.tokenizer import Side
-from glassformer.decoding import Beam, Hypothesis, Plain, Request, Search
+from glassformer.decoding import Beam, Hypothesis, PlainStepModel, Request, SearchSettings
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.mbr import most_agreeable
-from glassformer.engine import Engine, EngineOptions, Searching, open_engine
+from glassformer.engine import Engine, EngineOptions, SearchBackend, open_engine
 from glassformer.errors import InputError
 from glassformer.evaluation import sentence_chrf
 from glassformer.inspection import HeadLoss, Names, Trace, WhatIf, rank_heads, trace, what_if
@@ -76,15 +76,15 @@ class Translator:
         self,
         model: Transformer,
         tokenizer: AnyTokenizer | IdsOnly,
-        search: Search | None = None,
+        search: SearchSettings | None = None,
         *,
         engine: Engine | None = None,
         longest: int = LONGEST,
     ) -> None:
         self.model = model.eval()
         self.tokenizer = tokenizer
-        self.search: Search = search or Beam()
-        self.engine: Engine = engine or Searching(Plain(model))
+        self.search: SearchSettings = search or Beam()
+        self.engine: Engine = engine or SearchBackend(PlainStepModel(model))
         self.together = 1
         """Models that answer."""
         self.longest = min(longest, self.engine.longest or longest)
@@ -94,7 +94,7 @@ class Translator:
         cls,
         path: str | os.PathLike[str],
         *others: str | os.PathLike[str],
-        search: Search | None = None,
+        search: SearchSettings | None = None,
         engine: EngineOptions | None = None,
         longest: int = LONGEST,
         source_language: str | None = None,

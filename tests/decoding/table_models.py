@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glassformer.decoding.next_tokens import Next, examined
+from glassformer.decoding.next_tokens import NextTokens, examined
 
 PAD, BOS, EOS = 0, 1, 2
 
@@ -48,7 +48,7 @@ class TableRows:
         assert self.table.refills or not self.told, "a sentence joined those under way"
         self.told += [(*source, -1) for source in sources]
 
-    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> Next:
+    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:
         self.told = [(*told, token) for told, token in zip(self.told, tokens, strict=True)]
         return examined(torch.stack([self.table.logits(told) for told in self.told]), count, never)
 

@@ -7,11 +7,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.decoding import Beam, Ensemble, Load, Request, Sample, Task, search
+from glassformer.decoding import BatchLimits, Beam, Ensemble, Request, Sample, SearchTask, search
 from glassformer.decoding.continuous_batching import _joining
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.rules import occurs
-from glassformer.decoding.work_queue import Hands
+from glassformer.decoding.work_queue import WorkQueue
 from glassformer.errors import InputError
 from tests.decoding.table_models import BOS, EOS, PAD, Table
 from tests.examples import max_examples
@@ -22,7 +22,7 @@ sources = st.lists(st.integers(3, 9), min_size=1, max_size=6)
 batches = st.lists(sources, min_size=1, max_size=5)
 penalties = st.sampled_from([0.0, 0.6, 1.0, 1.7])
 loads = st.builds(
-    Load,
+    BatchLimits,
     st.sampled_from([1, 50, 10_000]),
     st.sampled_from([None, 1, 2, 3]),
     st.sampled_from([None, 4]),
@@ -100,13 +100,13 @@ def test_the_first_of_several_is_the_one(table, texts, penalty, size, n_best, ke
 
 @max_examples(HUNDREDS)
 @given(tables, batches, st.randoms(), loads, st.booleans(), st.booleans())
-def test_neighbours_and_places_do_not_matter(table, texts, chance, load, draw, refills):
+def test_neighbours_and_places_do_not_matter(table, texts, chance, limits, draw, refills):
     table.refills = refills
     how = Sample(n_best=2, **short) if draw else Beam(size=3, n_best=2, **short)
     together = searched(table, texts, how)
     order = list(range(len(texts)))
     chance.shuffle(order)
-    shuffled = searched(table, [texts[i] for i in order], how, load=load)
+    shuffled = searched(table, [texts[i] for i in order], how, limits=limits)
     assert [tokens_of(shuffled)[order.index(i)] for i in range(len(texts))] == tokens_of(together)
 
 
@@ -184,21 +184,21 @@ def test_what_a_model_cannot_write_is_refused():
 @max_examples(HUNDREDS)
 @given(
     st.lists(st.integers(1, 60), min_size=1, max_size=30),
-    st.builds(Load, st.integers(1, 200), st.sampled_from([None, 1, 3, 8]), st.sampled_from([None, 1, 5, 20])),
+    st.builds(BatchLimits, st.integers(1, 200), st.sampled_from([None, 1, 3, 8]), st.sampled_from([None, 1, 5, 20])),
     st.booleans(),
     st.integers(1, 4),
     st.randoms(),
 )
-def test_a_worker_never_has_more_under_way_than_it_may(costs, load, refills, width, chance):
-    tasks = [Task(number, Request([3]), None, cost) for number, cost in enumerate(sorted(costs, reverse=True))]
-    hands, under_way, taken = Hands(tasks, 1), [], 0
+def test_a_worker_never_has_more_under_way_than_it_may(costs, limits, refills, width, chance):
+    tasks = [SearchTask(number, Request([3]), None, cost) for number, cost in enumerate(sorted(costs, reverse=True))]
+    queue, under_way, taken = WorkQueue(tasks, 1), [], 0
     while taken < len(tasks):
-        joining = _joining(hands, 0, list(under_way), refills, load, width)
+        joining = _joining(queue, 0, list(under_way), refills, limits, width)
         taken += len(joining)
         under_way += [task.cost for task in joining]
         assert under_way, "nobody works, and somebody waits"
         remembered = sum(under_way) if refills else len(under_way) * under_way[0]
-        assert len(under_way) == 1 or remembered <= load.positions  # one alone may need more
-        assert len(under_way) <= (load.sentences or len(tasks))
-        assert len(under_way) == 1 or len(under_way) * width <= (load.rows or width * len(tasks))
+        assert len(under_way) == 1 or remembered <= limits.positions  # one alone may need more
+        assert len(under_way) <= (limits.sentences or len(tasks))
+        assert len(under_way) == 1 or len(under_way) * width <= (limits.rows or width * len(tasks))
         under_way.pop(chance.randrange(len(under_way)))

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.decoding import Beam, Ensemble, Load, Plain, Request, Sample, score, search
-from glassformer.decoding.step_model import Uncached
+from glassformer.decoding import BatchLimits, Beam, Ensemble, PlainStepModel, Request, Sample, score, search
+from glassformer.decoding.step_model import UncachedStepModel
 from tests.examples import max_examples
 from tests.models import build, configs, seeds, sources
 
@@ -29,7 +29,7 @@ def texts_of(config, seed):
 
 
 def searched(model, texts, how, **more):
-    return search(Plain(model), [Request(text) for text in texts], how, **more)
+    return search(PlainStepModel(model), [Request(text) for text in texts], how, **more)
 
 
 @max_examples(HUNDREDS)
@@ -42,7 +42,7 @@ def test_cached_is_uncached(config, seed, how):
     model = lively(config, seed)
     texts = texts_of(config, seed)
     cached = searched(model, texts, how)
-    uncached = search(Uncached(model), [Request(text) for text in texts], how)
+    uncached = search(UncachedStepModel(model), [Request(text) for text in texts], how)
     for text, ours, theirs in zip(texts, cached, uncached, strict=True):
         assert [h.score for h in ours] == pytest.approx([h.score for h in theirs], rel=1e-9, abs=1e-9)
         for one, other in zip(ours, theirs, strict=True):  # a model of two columns has ties, broken by rounding
@@ -73,7 +73,7 @@ def test_neighbours_do_not_matter(config, seed, chance):
     order = [0, 1, 2]
     chance.shuffle(order)
     for positions in (1, 10_000):
-        shuffled = searched(model, [texts[i] for i in order], Beam(size=2, **short), load=Load(positions))
+        shuffled = searched(model, [texts[i] for i in order], Beam(size=2, **short), limits=BatchLimits(positions))
         for i, own in enumerate(together):
             for one, other in zip(own, shuffled[order.index(i)], strict=True):
                 # The fast engine keeps every bit; torch's products do not, and a model of two columns has ties.
@@ -85,8 +85,8 @@ def test_neighbours_do_not_matter(config, seed, chance):
 def test_a_model_answers_with_itself_as_alone(config, seed):
     model = lively(config, seed)
     requests = [Request(text) for text in texts_of(config, seed)]
-    alone = search(Plain(model), requests, Beam(size=2, **short))
-    twice = search(Ensemble([Plain(model), Plain(model)]), requests, Beam(size=2, **short))
+    alone = search(PlainStepModel(model), requests, Beam(size=2, **short))
+    twice = search(Ensemble([PlainStepModel(model), PlainStepModel(model)]), requests, Beam(size=2, **short))
     for [one], [other] in zip(twice, alone, strict=True):
         assert one.tokens == other.tokens or one.score == pytest.approx(other.score, rel=1e-9)  # a tie
 

@@ -9,11 +9,11 @@ from hypothesis import given
 
 from glassformer import Translator
 from glassformer.builtin import street
-from glassformer.decoding import Beam, Load, Request, Sample, search
-from glassformer.engine import EngineOptions, open_engine, open_predictor
+from glassformer.decoding import BatchLimits, Beam, Request, Sample, search
+from glassformer.engine import EngineOptions, open_engine, open_step_model
 from glassformer.engine import factory as opening
 from glassformer.engine.native_library import library
-from glassformer.engine.native_model import Fast
+from glassformer.engine.native_model import NativeStepModel
 from glassformer.errors import DirectoryError, InputError, SettingsError
 from tests.decoding.test_search_on_models import lively, texts_of
 from tests.examples import ALL, max_examples
@@ -22,7 +22,10 @@ from tests.small_translator import model as small_model
 from tests.small_translator import saved
 
 SENTENCES = 2000 if ALL else 200
-LOADS = [Load(sentences=count) for count in (1, 2, 7, 8, 64)] + [Load(workers=2), Load(positions=500)]
+LOADS = [BatchLimits(sentences=count) for count in (1, 2, 7, 8, 64)] + [
+    BatchLimits(workers=2),
+    BatchLimits(positions=500),
+]
 
 
 @cache
@@ -36,12 +39,12 @@ def streets() -> tuple[Translator, list[Request]]:
 @pytest.mark.parametrize("precision", ["float32", "float16", "int8"])
 def test_sentences_do_not_depend_on_their_neighbours(precision):
     translator, requests = streets()
-    predictor = open_predictor(translator.model, EngineOptions(precision=precision))
-    alone = search(predictor, requests, Beam(), LOADS[0])
+    step_model = open_step_model(translator.model, EngineOptions(precision=precision))
+    alone = search(step_model, requests, Beam(), LOADS[0])
     order = list(range(len(requests)))
     random.Random(0).shuffle(order)
-    for load in LOADS[1:]:
-        found = search(predictor, [requests[i] for i in order], Beam(), load)
+    for limits in LOADS[1:]:
+        found = search(step_model, [requests[i] for i in order], Beam(), limits)
         assert dict(zip(order, found, strict=True)) == dict(enumerate(alone))  # to the last bit
 
 
@@ -76,7 +79,7 @@ def test_without_a_compiler_the_same_is_found(monkeypatch, tmp_path):
     monkeypatch.setattr(opening, "library", lambda: None)
     for precision, translations in wanted.items():
         translator = Translator.load(directory, engine=EngineOptions(precision=precision))
-        assert not isinstance(translator.engine.predictor, Fast)
+        assert not isinstance(translator.engine.step_model, NativeStepModel)
         assert translator.translate(texts) == translations
 
 

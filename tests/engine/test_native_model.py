@@ -8,10 +8,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.decoding import Beam, Ensemble, Load, Plain, Request, Sample, search
+from glassformer.decoding import BatchLimits, Beam, Ensemble, PlainStepModel, Request, Sample, search
 from glassformer.engine import native_library as compiling
 from glassformer.engine.native_library import library
-from glassformer.engine.native_model import Fast
+from glassformer.engine.native_model import NativeStepModel
 from glassformer.engine.reduced_precision import rounded
 from glassformer.errors import InputError
 from glassformer.model import ModelConfig
@@ -27,18 +27,18 @@ precisions = st.sampled_from(["float32", "float16", "int8"])
 
 
 def fast(model, precision="float32"):
-    return Fast(model, library(), precision)
+    return NativeStepModel(model, library(), precision)
 
 
-def walked(predictor, texts, seed):
+def walked(step_model, texts, seed):
     """The logits of random steps in which hypotheses are repeated, dropped and reordered, and sentences leave."""
-    chance, prediction = random.Random(seed), predictor.open(3)
-    prediction.join(texts, [9] * len(texts))
+    chance, session = random.Random(seed), step_model.open(3)
+    session.join(texts, [9] * len(texts))
     sizes, told = [1] * len(texts), []
     for step in range(6):
-        tokens = [predictor.bos if step == 0 else chance.randrange(predictor.vocab_size) for _ in range(sum(sizes))]
-        tokens = [token if step == 0 or token != predictor.pad else predictor.eos for token in tokens]
-        told.append(prediction.step(tokens, 0, ()).logits.clone())
+        tokens = [step_model.bos if step == 0 else chance.randrange(step_model.vocab_size) for _ in range(sum(sizes))]
+        tokens = [token if step == 0 or token != step_model.pad else step_model.eos for token in tokens]
+        told.append(session.step(tokens, 0, ()).logits.clone())
         rows, kept, first = [], [], 0
         for size in sizes:
             count = chance.randrange(step < 2, 4)  # at first everybody goes on
@@ -46,7 +46,7 @@ def walked(predictor, texts, seed):
             rows, kept, first = rows + own, kept + [len(own)] * bool(own), first + size
         if not rows:
             break
-        prediction.keep(rows)
+        session.keep(rows)
         sizes = kept
     return told
 
@@ -58,7 +58,7 @@ def test_it_says_what_the_plain_model_says(config, seed):
     model, texts = lively(config, seed), texts_of(config, seed)
 
     def logits(model):
-        return torch.cat(walked(Plain(model), texts, seed))
+        return torch.cat(walked(PlainStepModel(model), texts, seed))
 
     exact, error = logits(model), float32_error(logits, model)
     ours = torch.cat(walked(fast(model.float()), texts, seed))
@@ -74,8 +74,8 @@ wide = configs(d_model=12, n_heads=3, d_head=4)
 @torch.no_grad()
 def test_its_precisions_are_the_readable_ones(config, seed, precision):
     model, texts = lively(config, seed).float(), texts_of(config, seed)
-    predictors = (fast(model, precision), Plain(rounded(model, precision)), Plain(model))
-    ours, theirs, unrounded = (torch.cat(walked(predictor, texts, seed)) for predictor in predictors)
+    step_models = (fast(model, precision), PlainStepModel(rounded(model, precision)), PlainStepModel(model))
+    ours, theirs, unrounded = (torch.cat(walked(step_model, texts, seed)) for step_model in step_models)
     # A number that falls between two steps may go either way; so it need not be equal, but much nearer than float32 is.
     assert (ours - theirs).abs().mean() <= 1e-4 + 0.5 * (theirs - unrounded).abs().mean()
 
@@ -85,7 +85,7 @@ def test_its_precisions_are_the_readable_ones(config, seed, precision):
 def test_it_finds_what_the_plain_model_finds(config, seed, how):
     model = lively(config, seed).float()
     requests = [Request(text) for text in texts_of(config, seed)]
-    ours, plain = search(fast(model), requests, how), search(Plain(model), requests, how)
+    ours, plain = search(fast(model), requests, how), search(PlainStepModel(model), requests, how)
     for one, other in zip(ours, plain, strict=True):
         if one[0].tokens != other[0].tokens:  # a tie, broken by rounding
             assert one[0].score == pytest.approx(other[0].score, abs=1e-3)
@@ -99,22 +99,27 @@ def test_not_one_bit_depends_on_neighbours(config, seed, precision, chance, how)
     alone = [search(fast(model, precision), [Request(text)], how)[0] for text in texts]
     order = list(range(len(texts)))
     chance.shuffle(order)
-    predictor = fast(model, precision)
-    for load in (Load(sentences=2), Load(sentences=7, workers=2), Load(positions=60), Load(workers=3)):
-        together = search(predictor, [Request(texts[i]) for i in order], how, load)
+    step_model = fast(model, precision)
+    for limits in (
+        BatchLimits(sentences=2),
+        BatchLimits(sentences=7, workers=2),
+        BatchLimits(positions=60),
+        BatchLimits(workers=3),
+    ):
+        together = search(step_model, [Request(texts[i]) for i in order], how, limits)
         assert [together[order.index(i)] for i in range(len(texts))] == alone  # tokens and probabilities, to the bit
 
 
 class StepByStep:
-    """The same predictor, searched by decoding.beam."""
+    """The same step_model, searched by decoding.beam."""
 
-    def __init__(self, predictor):
-        self.predictor = predictor
+    def __init__(self, step_model):
+        self.step_model = step_model
 
     def __getattr__(self, name):
-        if name == "finder":
+        if name == "batch_search":
             raise AttributeError(name)
-        return getattr(self.predictor, name)
+        return getattr(self.step_model, name)
 
 
 beams = st.builds(
@@ -132,12 +137,12 @@ beams = st.builds(
 @max_examples(400)
 @given(configs(), seeds, beams, st.data())
 def test_its_search_is_the_readable_one_to_the_last_bit(config, seed, how, data):
-    predictor = fast(lively(config, seed).float())
+    step_model = fast(lively(config, seed).float())
     words = [token for token in range(config.vocab_size) if token not in (config.pad_id, config.eos_id)]
     some = st.lists(st.sampled_from(words), max_size=3)
     requests = [Request(text, prefix=tuple(data.draw(some))) for text in texts_of(config, seed)]
     how = how.model_copy(update={"suppress": tuple(set(data.draw(some)))})
-    assert search(predictor, requests, how) == search(StepByStep(predictor), requests, how)
+    assert search(step_model, requests, how) == search(StepByStep(step_model), requests, how)
 
 
 @max_examples(30)
@@ -147,7 +152,7 @@ def test_models_answer_together(config, seed):
     model = lively(config, seed).float()
     requests = [Request(text) for text in texts_of(config, seed)]
     alone = search(fast(model), requests, Beam(size=2, **short))
-    twice = search(Ensemble([fast(model), fast(model)]), requests, Beam(size=2, **short), Load(workers=2))
+    twice = search(Ensemble([fast(model), fast(model)]), requests, Beam(size=2, **short), BatchLimits(workers=2))
     for one, other in zip(alone, twice, strict=True):
         assert one[0].score == pytest.approx(other[0].score, abs=1e-4)
 
@@ -162,7 +167,7 @@ def test_a_target_may_be_longer_than_the_first_tables():
         model.output_projection.weight[model.config.eos_id] *= 0
     how = Beam(size=1, longest=0, extra=1500, length_penalty=0)
     requests = [Request([5, 6, 2]), Request([7, 2])]
-    ours, plain = search(fast(model), requests, how), search(Plain(model), requests, how)
+    ours, plain = search(fast(model), requests, how), search(PlainStepModel(model), requests, how)
     assert max(len(own[0].tokens) for own in ours) > 1100
     assert [own[0].tokens[:50] for own in ours] == [own[0].tokens[:50] for own in plain]
 
@@ -173,13 +178,13 @@ def test_memory_stays_within_the_positions_that_were_allowed(beam, tokens):
     model = lively(config := ModelConfig(vocab_size=40, output_bias=True, **shape), 0)
     with torch.no_grad():
         model.output_projection.bias[config.eos_id] = -100  # every target is as long as it may be
-    predictor, how = fast(model), Beam(size=beam, longest=0, extra=tokens)
-    load = Load(positions=6000)
-    search(predictor, [Request([5, 2])], how)
-    found, taken = measured(search, predictor, [Request([5, 6, 7, 2])] * (2 * load.positions // tokens), how, load)
+    step_model, how = fast(model), Beam(size=beam, longest=0, extra=tokens)
+    limits = BatchLimits(positions=6000)
+    search(step_model, [Request([5, 2])], how)
+    found, taken = measured(search, step_model, [Request([5, 6, 7, 2])] * (2 * limits.positions // tokens), how, limits)
     assert all(len(own[0].tokens) >= tokens for own in found)
     keys_and_values = 2 * 4 * config.d_model * config.decoder_layers
-    assert taken <= load.positions * keys_and_values + 4 * 2**20  # a little is for what was found
+    assert taken <= limits.positions * keys_and_values + 4 * 2**20  # a little is for what was found
 
 
 def test_damaged_weights_are_found():

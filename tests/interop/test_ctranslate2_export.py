@@ -5,7 +5,7 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from glassformer.decoding import Beam, Plain, Request, score, search
+from glassformer.decoding import Beam, PlainStepModel, Request, score, search
 from glassformer.errors import InputError
 from glassformer.interop.ctranslate2_export import open_ctranslate2, unsupported, write_ctranslate2
 from glassformer.model import ModelConfig
@@ -56,7 +56,9 @@ def test_it_writes_the_same_words(tmp_path, seed):
     theirs = open_ctranslate2(tmp_path, compute_type="float32", intra_threads=1).translate_batch(
         named(sources), beam_size=1, max_decoding_length=15, min_decoding_length=0, suppress_sequences=[["0"]]
     )
-    for [one], other in zip(search(Plain(model), [Request(source) for source in sources], how), theirs, strict=True):
+    for [one], other in zip(
+        search(PlainStepModel(model), [Request(source) for source in sources], how), theirs, strict=True
+    ):
         assert [str(token) for token in one.tokens[:-1]] == other.hypotheses[0]
 
 

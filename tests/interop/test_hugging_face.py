@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM
 
-from glassformer.decoding import Beam, Plain, Request, search
+from glassformer.decoding import Beam, PlainStepModel, Request, search
 from glassformer.interop.hugging_face import open_hugging_face, write_hugging_face
 from tests.examples import ALL
 from tests.interop.hugging_face_models import FAMILIES
@@ -69,7 +69,7 @@ def test_searches_find_what_theirs_find(kind, tmp_path):
         ids = padded(texts, config.pad_id)
         for size, penalty in ((1, 0.0), (4, 0.0), (4, 1.0)):
             how = Beam(size=size, length_penalty=penalty, keep_greedy=False, longest=0.0, extra=LIMIT)
-            found = search(Plain(ours), [Request(text) for text in texts], how)
+            found = search(PlainStepModel(ours), [Request(text) for text in texts], how)
             said = theirs.generate(
                 input_ids=ids,
                 attention_mask=(ids != config.pad_id).long(),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from glassformer import __version__
 from glassformer.builtin import street
-from glassformer.decoding import Beam, Ensemble, Plain, Request, Sample, search
+from glassformer.decoding import Beam, Ensemble, PlainStepModel, Request, Sample, search
 from glassformer.engine.onnx_model import OnnxModel
 from glassformer.errors import DirectoryError, InputError
 from glassformer.inspection import record
@@ -120,7 +120,7 @@ def test_it_writes_the_same_words(tmp_path, kind, how):
     theirs = written(model, tmp_path)
     generator = torch.Generator().manual_seed(1)
     requests = [Request([*torch.randint(3, 23, (1 + i % 12,), generator=generator).tolist(), 2]) for i in range(40)]
-    ours, others = search(Plain(model), requests, how), search(theirs, requests, how)
+    ours, others = search(PlainStepModel(model), requests, how), search(theirs, requests, how)
     assert len({tuple(own[0].tokens) for own in ours}) > 5
     assert [own[0].tokens for own in others] == [own[0].tokens for own in ours]
     assert [own[0].score for own in others] == pytest.approx([own[0].score for own in ours], abs=2e-5)
@@ -131,16 +131,16 @@ def test_a_trained_model_translates_the_same(tmp_path, how):
     directory = find_model("street")
     model, tokenizer = load_model(directory), tokenizer_of(directory)
     requests = [Request(tokenizer.encode(pair.source, "source")) for pair in street.sentences("test", 100)]
-    ours, others = search(Plain(model), requests, how), search(written(model, tmp_path), requests, how)
+    ours, others = search(PlainStepModel(model), requests, how), search(written(model, tmp_path), requests, how)
     assert [own[0].tokens for own in others] == [own[0].tokens for own in ours]
 
 
 def test_it_answers_alone_and_together_with_others(one):
     model, theirs = one
     requests = [Request([5, 9, 2]), Request([7, 3, 3, 8, 2])]
-    wanted = [own[0].tokens for own in search(Plain(model), requests, Beam(size=3))]
-    for predictor in (theirs, Ensemble([Plain(model), theirs])):
-        assert [own[0].tokens for own in search(predictor, requests, Beam(size=3))] == wanted
+    wanted = [own[0].tokens for own in search(PlainStepModel(model), requests, Beam(size=3))]
+    for step_model in (theirs, Ensemble([PlainStepModel(model), theirs])):
+        assert [own[0].tokens for own in search(step_model, requests, Beam(size=3))] == wanted
 
 
 @max_examples(40)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from glassformer.data import ForeignTokenizer
 from glassformer.decoding import Beam, Request, Sample
-from glassformer.engine import EngineOptions, open_search
+from glassformer.engine import EngineOptions, open_search_backend
 from glassformer.errors import InputError
 from glassformer.server.fair_queue import Line
 from glassformer.server.http_errors import ClientLeftError, RefusedError
@@ -42,7 +42,7 @@ def requests(dice: random.Random, config) -> list[Request]:
 @given(configs(), seeds, st.sampled_from(["fast", "plain"]))
 @max_examples(10)
 def test_together_is_as_alone(config, seed, kind):
-    engine = open_search([talkative(config, seed)], EngineOptions(engine=kind, exact=True, workers=2))
+    engine = open_search_backend([talkative(config, seed)], EngineOptions(engine=kind, exact=True, workers=2))
     dice = random.Random(seed)
     asked = [(requests(dice, config), searches(dice)) for _ in range(8)]
     alone = [engine.search(*one) for one in asked]
@@ -59,7 +59,7 @@ def test_together_is_as_alone(config, seed, kind):
 @max_examples(8)
 def test_whoever_gives_up_hinders_nobody(config, seed):
     """Given up before, while or after it is searched for: others get theirs, and nothing is left behind."""
-    engine = open_search([talkative(config, seed)], EngineOptions(workers=2))
+    engine = open_search_backend([talkative(config, seed)], EngineOptions(workers=2))
     dice = random.Random(seed)
     how = Beam(size=3)
     asked = [requests(dice, config) for _ in range(12)]
@@ -94,7 +94,7 @@ def test_whoever_gives_up_hinders_nobody(config, seed):
 
 
 def test_what_cannot_be_searched_for_is_said_to_whoever_asks():
-    engine, config = open_search([model()], EngineOptions(engine="plain")), model().config
+    engine, config = open_search_backend([model()], EngineOptions(engine="plain")), model().config
     batcher = Batcher(engine, config.eos_id, 10, Metrics())
     try:
         with pytest.raises(InputError, match="padding"):
@@ -111,7 +111,7 @@ def test_what_cannot_be_searched_for_is_said_to_whoever_asks():
 
 
 def test_stopping_lets_nobody_wait():
-    engine = open_search([model()], EngineOptions(engine="plain", exact=True))
+    engine = open_search_backend([model()], EngineOptions(engine="plain", exact=True))
     batcher = Batcher(engine, model().config.eos_id, 10_000, Metrics())
     refused: list[bool] = []
 

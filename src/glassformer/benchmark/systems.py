@@ -20,7 +20,7 @@ import torch
 from glassformer.decoding import Beam, Request, search
 from glassformer.decoding.rules import rules_for
 from glassformer.decoding.step_model import padded
-from glassformer.engine import EngineOptions, open_search
+from glassformer.engine import EngineOptions, open_search_backend
 from glassformer.engine.engine_options import PRECISIONS
 from glassformer.errors import InputError
 from glassformer.hardware import cores, peak_memory
@@ -153,11 +153,11 @@ def _opened(name: str, model: Transformer) -> Callable[[Task], int]:
 
 def _ours(model: Transformer, precision: str) -> Callable[[Task], int]:
     engine = {"engine": "plain"} if precision == "plain" else {"precision": precision}
-    opened = open_search([model], EngineOptions(**engine, positions=2**62))  # type: ignore[arg-type]
+    opened = open_search_backend([model], EngineOptions(**engine, positions=2**62))  # type: ignore[arg-type]
 
     def translate(task: Task) -> int:
-        load = replace(opened.load, sentences=task.sentences)
-        found = search(opened.predictor, [Request(source) for source in task.sources], task.beam, load)
+        limits = replace(opened.limits, sentences=task.sentences)
+        found = search(opened.step_model, [Request(source) for source in task.sources], task.beam, limits)
         return sum(len(own[0].tokens) for own in found)
 
     return translate

@@ -22,7 +22,7 @@ from glassformer.cli.text_layout import columns, paragraph
 from glassformer.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
-    from glassformer.decoding import Search
+    from glassformer.decoding import SearchSettings
     from glassformer.engine import EngineOptions
     from glassformer.evaluation import Measured, Tokenization
 
@@ -76,7 +76,9 @@ def evaluate(
         typer.echo(_shown(names, measured, len(pairs)))
 
 
-def _translations(name: str, texts: list[str], how: "Search", engine: "EngineOptions", split_at: int) -> list[str]:
+def _translations(
+    name: str, texts: list[str], how: "SearchSettings", engine: "EngineOptions", split_at: int
+) -> list[str]:
     """A model's translations, or those that stand in a file."""
     from glassformer.data.corpus import read_lines
     from glassformer.translator import Translator

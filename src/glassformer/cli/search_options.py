@@ -7,7 +7,7 @@ import typer
 from glassformer.errors import SettingsError
 
 if TYPE_CHECKING:
-    from glassformer.decoding import Search
+    from glassformer.decoding import SearchSettings
     from glassformer.engine import EngineOptions
 
 Model = Annotated[str, typer.Argument(help="A model directory, a run directory, or a built-in model (street).")]
@@ -74,7 +74,9 @@ def engine_from(
     return EngineOptions(**{name: value for name, value in given.items() if value is not None})
 
 
-def search_from(beam: int, n_best: int, length_penalty: float, sample: bool, options: dict[str, Any]) -> "Search":
+def search_from(
+    beam: int, n_best: int, length_penalty: float, sample: bool, options: dict[str, Any]
+) -> "SearchSettings":
     """The search asked for; an option of the other kind of search is refused rather than ignored."""
     from glassformer.decoding import Beam, Sample
 

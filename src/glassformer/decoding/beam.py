@@ -17,7 +17,7 @@ In their own order the best comes first, and of equals the one of the better par
 
 
 @dataclass(frozen=True)
-class Step:
+class BeamStep:
     """What a search saw and decided in one step."""
 
     growing: list[Node]
@@ -32,7 +32,7 @@ class Step:
 class BeamSearch:
     """One sentence's search under way."""
 
-    def __init__(self, rules: Rules, beam: Beam, bos: int, log: list[Step] | None = None) -> None:
+    def __init__(self, rules: Rules, beam: Beam, bos: int, log: list[BeamStep] | None = None) -> None:
         self.rules = rules
         self.beam = beam
         self.log = log
@@ -63,7 +63,7 @@ class BeamSearch:
         for node in ended:
             self._end(node)
         if self.log is not None:
-            self.log.append(Step(self.growing, ranked, kept, ended))
+            self.log.append(BeamStep(self.growing, ranked, kept, ended))
         self.growing = [node for _, node in kept]
         if not self._may_improve():
             self.growing = []

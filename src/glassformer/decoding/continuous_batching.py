@@ -8,10 +8,10 @@ import torch
 
 from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.decoding.rules import Request, Rules, rules_for
-from glassformer.decoding.search_settings import Beam, Search
-from glassformer.decoding.step_model import Predictor
-from glassformer.decoding.stepwise_search import Finder, FindsItself, Found, Stepwise, Task
-from glassformer.decoding.work_queue import Hands, together
+from glassformer.decoding.search_settings import Beam, SearchSettings
+from glassformer.decoding.step_model import StepModel
+from glassformer.decoding.stepwise_search import BatchSearch, Found, HasNativeSearch, SearchTask, StepwiseBatchSearch
+from glassformer.decoding.work_queue import WorkQueue, together
 from glassformer.errors import InputError
 
 POSITIONS = 16_000
@@ -19,7 +19,7 @@ POSITIONS = 16_000
 
 
 @dataclass(frozen=True)
-class Load:
+class BatchLimits:
     """How much is worked on at once. No answer depends on it."""
 
     positions: int = POSITIONS
@@ -37,11 +37,11 @@ class Load:
 
 
 def search(
-    predictor: Predictor, requests: Sequence[Request], how: Search, load: Load | None = None
+    step_model: StepModel, requests: Sequence[Request], how: SearchSettings, limits: BatchLimits | None = None
 ) -> list[list[Hypothesis]]:
     """For each request its hypotheses, best first."""
     found: list[list[Hypothesis]] = [[] for _ in requests]
-    for number, hypotheses in as_they_end(predictor, requests, how, load):
+    for number, hypotheses in as_they_end(step_model, requests, how, limits):
         found[number] = hypotheses
     return found
 
@@ -59,96 +59,104 @@ def alike(costs: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 def as_they_end(
-    predictor: Predictor, requests: Sequence[Request], how: Search, load: Load | None = None
+    step_model: StepModel, requests: Sequence[Request], how: SearchSettings, limits: BatchLimits | None = None
 ) -> Iterator[Found]:
     """The number and the hypotheses of each request, in the order in which their searches end.
 
     Long sentences go first: those alike in length go together, and no long one is left for the end.
     """
-    load = load or Load()
-    suppress = suppressed(predictor, how)
-    tasks = [task_for(predictor, number, request, how) for number, request in enumerate(requests)]
+    limits = limits or BatchLimits()
+    suppress = suppressed(step_model, how)
+    tasks = [task_for(step_model, number, request, how) for number, request in enumerate(requests)]
     tasks.sort(key=lambda task: -task.cost)
-    hands = Hands(tasks, min(load.workers, len(tasks)))
-    finders = [_finder(predictor, how, suppress, tasks) for _ in range(hands.count)]
-    works = [_work(own, hands, i, predictor.refills, load, how.width) for i, own in enumerate(finders)]
-    return together(works, hands.stop)
+    queue = WorkQueue(tasks, min(limits.workers, len(tasks)))
+    batch_searches = [_open_batch_search(step_model, how, suppress, tasks) for _ in range(queue.count)]
+    works = [_work(own, queue, i, step_model.refills, limits, how.width) for i, own in enumerate(batch_searches)]
+    return together(works, queue.stop)
 
 
 @torch.no_grad()
-def _work(finder: Finder, hands: Hands[Task], worker: int, refills: bool, load: Load, width: int) -> Iterator[Found]:
+def _work(
+    batch_search: BatchSearch, queue: WorkQueue[SearchTask], worker: int, refills: bool, limits: BatchLimits, width: int
+) -> Iterator[Found]:
     """What one worker finds: sentences come in while there is room, take their steps together, and leave."""
     costs: dict[int, int] = {}
-    while not hands.stopped:
-        if joining := _joining(hands, worker, list(costs.values()), refills, load, width):
-            finder.join(joining)
+    while not queue.stopped:
+        if joining := _joining(queue, worker, list(costs.values()), refills, limits, width):
+            batch_search.join(joining)
             costs |= {task.number: task.cost for task in joining}
         if not costs:
             return
-        for number, best in finder.advance():
+        for number, best in batch_search.advance():
             del costs[number]
             yield number, best
 
 
-def _finder(predictor: Predictor, how: Search, suppress: Sequence[int], tasks: Sequence[Task]) -> Finder:
-    """Whoever searches: where no rule reads tokens, the predictor by itself if it can; else step by step."""
+def _open_batch_search(
+    step_model: StepModel, how: SearchSettings, suppress: Sequence[int], tasks: Sequence[SearchTask]
+) -> BatchSearch:
+    """Whoever searches: where no rule reads tokens, the step_model by itself if it can; else step by step."""
     reads_tokens = any(task.rules.reads_tokens for task in tasks)
-    if isinstance(predictor, FindsItself) and isinstance(how, Beam) and not how.diversity and not reads_tokens:
-        return predictor.finder(how, suppress)
-    return Stepwise(predictor, how, suppress)
+    if isinstance(step_model, HasNativeSearch) and isinstance(how, Beam) and not how.diversity and not reads_tokens:
+        return step_model.batch_search(how, suppress)
+    return StepwiseBatchSearch(step_model, how, suppress)
 
 
-def _joining(hands: Hands[Task], worker: int, costs: list[int], refills: bool, load: Load, width: int) -> list[Task]:
+def _joining(
+    queue: WorkQueue[SearchTask], worker: int, costs: list[int], refills: bool, limits: BatchLimits, width: int
+) -> list[SearchTask]:
     """The sentences to take in now, beside those of these costs.
 
     A worker fills up when a quarter of its room is free: reading a few sources at a time would waste the matrices.
     """
-    most = load.most(width)
-    if costs and not (refills and sum(costs) <= load.positions * 3 // 4 and len(costs) <= most * 3 / 4):
+    most = limits.most(width)
+    if costs and not (refills and sum(costs) <= limits.positions * 3 // 4 and len(costs) <= most * 3 / 4):
         return []
 
-    def fits(task: Task) -> bool:
+    def fits(task: SearchTask) -> bool:
         if not costs:
             return True
         # Where all begin together, all are padded to the dearest, which is the first.
         used = sum(costs) + task.cost if refills else (len(costs) + 1) * costs[0]
-        return len(costs) < most and used <= load.positions
+        return len(costs) < most and used <= limits.positions
 
-    joining: list[Task] = []
-    while (task := hands.take(worker, fits, steal=not costs)) is not None:
+    joining: list[SearchTask] = []
+    while (task := queue.take(worker, fits, steal=not costs)) is not None:
         joining.append(task)
         costs.append(task.cost)
     return joining
 
 
-def task_for(predictor: Predictor, number: int, request: Request, how: Search) -> Task:
+def task_for(step_model: StepModel, number: int, request: Request, how: SearchSettings) -> SearchTask:
     """A request with its rules and its cost."""
-    rules = _rules(predictor, request, how)
+    rules = _rules(step_model, request, how)
     # Hypotheses of a sentence can share its source only where rows are not all alike in shape.
-    shared = 1 if predictor.refills else how.width
-    return Task(number, request, rules, cost=shared * len(request.source) + how.width * (rules.limit + predictor.spare))
+    shared = 1 if step_model.refills else how.width
+    return SearchTask(
+        number, request, rules, cost=shared * len(request.source) + how.width * (rules.limit + step_model.spare)
+    )
 
 
-def _rules(predictor: Predictor, request: Request, how: Search) -> Rules:
-    if predictor.pad in request.source:
-        raise InputError(f"A source cannot contain the padding token, {predictor.pad}.")
-    if predictor.longest is not None and len(request.source) > predictor.longest:
+def _rules(step_model: StepModel, request: Request, how: SearchSettings) -> Rules:
+    if step_model.pad in request.source:
+        raise InputError(f"A source cannot contain the padding token, {step_model.pad}.")
+    if step_model.longest is not None and len(request.source) > step_model.longest:
         raise InputError(
-            f"A source of {len(request.source)} tokens is longer than the {predictor.longest} that this model has "
+            f"A source of {len(request.source)} tokens is longer than the {step_model.longest} that this model has "
             "positions for: split it."
         )
     for token in (*request.prefix, *(token for phrase in request.phrases for token in phrase)):
-        if not 0 <= token < predictor.vocab_size or token == predictor.pad:
-            raise InputError(f"The forced token {token} is none of the model's {predictor.vocab_size} tokens.")
-    return rules_for(request, predictor.eos, how, predictor.longest)
+        if not 0 <= token < step_model.vocab_size or token == step_model.pad:
+            raise InputError(f"The forced token {token} is none of the model's {step_model.vocab_size} tokens.")
+    return rules_for(request, step_model.eos, how, step_model.longest)
 
 
-def suppressed(predictor: Predictor, how: Search) -> list[int]:
+def suppressed(step_model: StepModel, how: SearchSettings) -> list[int]:
     """The tokens that are never written; padding is no token of a target."""
     for token in how.suppress:
-        if token == predictor.eos or token >= predictor.vocab_size:
+        if token == step_model.eos or token >= step_model.vocab_size:
             raise InputError(
                 f"Token {token} cannot be suppressed: it is "
-                + ("the end of sentence." if token == predictor.eos else "none of the model's.")
+                + ("the end of sentence." if token == step_model.eos else "none of the model's.")
             )
-    return sorted({*how.suppress, predictor.pad})
+    return sorted({*how.suppress, step_model.pad})

@@ -7,15 +7,15 @@ import torch
 from torch import Tensor
 
 from glassformer.decoding.beam import Candidate
-from glassformer.decoding.rules import ANYTHING, Choice
-from glassformer.decoding.search_settings import Sample, Search
+from glassformer.decoding.rules import ANYTHING, AllowedTokens
+from glassformer.decoding.search_settings import Sample, SearchSettings
 from glassformer.errors import InputError
 
 DAMAGED = "The model's logits are not numbers: its weights are damaged."
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
+class NextTokens:
     """What a model says of the token that comes next, for each row."""
 
     logits: Tensor
@@ -26,21 +26,21 @@ class Next:
     """As many of each row's likeliest tokens as were asked for, likeliest first."""
 
 
-def looked_at(how: Search) -> int:
+def looked_at(how: SearchSettings) -> int:
     """Candidates of each row. One may be the end, and then there are still enough to go on with."""
     if isinstance(how, Sample):
         return 0
     return 1 if how.width == 1 else how.width + 1
 
 
-def examined(logits: Tensor, count: int, never: Sequence[int]) -> Next:
+def examined(logits: Tensor, count: int, never: Sequence[int]) -> NextTokens:
     """The logits (R, V) of what comes next, and their `count` likeliest tokens but none of `never`."""
     normaliser = logits.logsumexp(-1)
-    return Next(logits, normaliser, _top(logits, normaliser, count, never))
+    return NextTokens(logits, normaliser, _top(logits, normaliser, count, never))
 
 
 def likeliest(
-    said: Next, choices: Sequence[Choice], count: int, suppress: Sequence[int], eos: int
+    said: NextTokens, choices: Sequence[AllowedTokens], count: int, suppress: Sequence[int], eos: int
 ) -> list[list[Candidate]]:
     """For each row the `count` likeliest of its tokens that may come, likeliest first.
 
@@ -80,8 +80,8 @@ def _top(logits: Tensor, normaliser: Tensor, count: int, never: Sequence[int]) -
 
 
 def drawn(
-    said: Next,
-    choices: Sequence[Choice],
+    said: NextTokens,
+    choices: Sequence[AllowedTokens],
     chances: Sequence[Sequence[float]],
     sample: Sample,
     suppress: Sequence[int],
@@ -105,7 +105,7 @@ def drawn(
     return answers
 
 
-def restrict(logits: Tensor, choices: Sequence[Choice], suppress: Sequence[int], eos: int) -> None:
+def restrict(logits: Tensor, choices: Sequence[AllowedTokens], suppress: Sequence[int], eos: int) -> None:
     """Make what may not come impossible, in place. What is forced comes before what is forbidden."""
     forced = _places((row, choice.only or choice.also) for row, choice in enumerate(choices))
     forbidden = _places((row, choice.never) for row, choice in enumerate(choices))

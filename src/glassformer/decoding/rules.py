@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from glassformer.decoding.search_settings import Search
+from glassformer.decoding.search_settings import SearchSettings
 from glassformer.errors import InputError
 
 
@@ -24,7 +24,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class AllowedTokens:
     """What may come next."""
 
     only: tuple[int, ...] = ()
@@ -35,7 +35,7 @@ class Choice:
     """Look at these too, even where they are not among the likeliest, or suppressed."""
 
 
-ANYTHING = Choice()
+ANYTHING = AllowedTokens()
 
 
 @dataclass(frozen=True)
@@ -62,20 +62,20 @@ class Rules:
         missing = Missing.of(self.phrases, tokens)
         return sum(map(len, self.phrases)) - missing.total + missing.begun
 
-    def choice(self, length: int, tokens: Sequence[int] = ()) -> Choice:
+    def choice(self, length: int, tokens: Sequence[int] = ()) -> AllowedTokens:
         """What may follow so many tokens, and these; they may be left out unless the rules `reads_tokens`."""
         if length < len(self.prefix):
-            return Choice(only=(self.prefix[length],))
+            return AllowedTokens(only=(self.prefix[length],))
         room = self.limit - length
         missing = Missing.of(self.phrases, tokens)
         # A free step may leave a phrase that had begun, and then all of it is to come again, and the end.
         if room - 2 < missing.total:
-            return Choice(only=missing.next or (self.eos,))
+            return AllowedTokens(only=missing.next or (self.eos,))
         never: tuple[int, ...] = repeating(tokens, self.no_repeat) if self.no_repeat else ()
         never = tuple(token for token in never if token != self.eos and token not in missing.next)
         if length < self.shortest or missing.total:
             never = (*never, self.eos)
-        return Choice(never=never, also=missing.next) if never or missing.next else ANYTHING
+        return AllowedTokens(never=never, also=missing.next) if never or missing.next else ANYTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Missing:
 NOTHING_MISSING = Missing(0, 0, ())
 
 
-def rules_for(request: Request, eos: int, how: Search, most: int | None) -> Rules:
+def rules_for(request: Request, eos: int, how: SearchSettings, most: int | None) -> Rules:
     """A sentence's own rules: lengths follow its source and never its neighbours. `most`: what the model can write."""
     phrases = tuple(dict.fromkeys(map(tuple, request.phrases)))
     for what in (request.prefix, *phrases):

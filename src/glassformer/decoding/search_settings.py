@@ -10,7 +10,7 @@ Token = Annotated[int, Field(ge=0)]
 Width = Annotated[int, Field(ge=1, le=1000)]
 
 
-class Search(Settings):
+class SearchSettings(Settings):
     """What every kind of search may be told."""
 
     longest: Annotated[float, Field(ge=0)] = 2.0
@@ -34,7 +34,7 @@ class Search(Settings):
         return self.n_best
 
 
-class Beam(Search):
+class Beam(SearchSettings):
     """Keep the best few beginnings of each sentence, and go on with all of them.
 
     The search ends when nothing that still grows could come among the `n_best`.
@@ -59,7 +59,7 @@ class Beam(Search):
         return max(self.size, self.n_best)
 
 
-class Sample(Search):
+class Sample(SearchSettings):
     """Draw each token by its probability, `n_best` times for each sentence.
 
     What is drawn depends on the seed and the sentence itself, not on its neighbours or its place among them.

@@ -6,13 +6,13 @@ from typing import Literal, get_args
 
 import torch
 
-from glassformer.decoding.beam import BeamSearch, Step
+from glassformer.decoding.beam import BeamSearch, BeamStep
 from glassformer.decoding.continuous_batching import suppressed, task_for
 from glassformer.decoding.hypothesis import Hypothesis, Node, penalised
 from glassformer.decoding.rules import Request, Rules
 from glassformer.decoding.search_settings import Beam
-from glassformer.decoding.step_model import Predictor
-from glassformer.decoding.stepwise_search import Found, Stepwise, Task
+from glassformer.decoding.step_model import StepModel
+from glassformer.decoding.stepwise_search import Found, SearchTask, StepwiseBatchSearch
 
 Fate = Literal["start", "kept", "ended", "outranked", "displaced", "abandoned"]
 """What became of a hypothesis: it was gone on with; it ended; others were better; it made room for the greedy one; or
@@ -21,7 +21,7 @@ FATES: tuple[Fate, ...] = get_args(Fate)
 
 
 @dataclass(frozen=True)
-class Tree:
+class SearchTree:
     """Hypotheses as nodes, numbered as they came up, the start first; a node is its newest token."""
 
     parent: list[int]
@@ -83,23 +83,23 @@ class Tree:
         return f"ended{at_limit}, number {place} of {len(self.ended)}"
 
 
-class Watched(Stepwise):
+class RecordedSearch(StepwiseBatchSearch):
     """A search that writes down every step."""
 
-    def __init__(self, predictor: Predictor, how: Beam, suppress: Sequence[int]) -> None:
-        super().__init__(predictor, how, suppress)
+    def __init__(self, step_model: StepModel, how: Beam, suppress: Sequence[int]) -> None:
+        super().__init__(step_model, how, suppress)
         self.beam = how
-        self.steps: list[Step] = []
+        self.steps: list[BeamStep] = []
 
-    def _begun(self, task: Task) -> BeamSearch:
-        return BeamSearch(task.rules, self.beam, self.predictor.bos, self.steps)
+    def _begun(self, task: SearchTask) -> BeamSearch:
+        return BeamSearch(task.rules, self.beam, self.step_model.bos, self.steps)
 
 
 @torch.no_grad()
-def search_tree(predictor: Predictor, request: Request, how: Beam) -> tuple[list[Hypothesis], Tree]:
+def search_tree(step_model: StepModel, request: Request, how: Beam) -> tuple[list[Hypothesis], SearchTree]:
     """The hypotheses that `search` would find for one request, best first, and all that were looked at."""
-    task = task_for(predictor, 0, request, how)
-    watched = Watched(predictor, how, suppressed(predictor, how))
+    task = task_for(step_model, 0, request, how)
+    watched = RecordedSearch(step_model, how, suppressed(step_model, how))
     watched.join([task])
     over: list[Found] = []
     while not over:
@@ -108,9 +108,9 @@ def search_tree(predictor: Predictor, request: Request, how: Beam) -> tuple[list
     return found, tree_of(watched.steps, how, task.rules)
 
 
-def tree_of(steps: Sequence[Step], how: Beam, rules: Rules) -> Tree:
+def tree_of(steps: Sequence[BeamStep], how: Beam, rules: Rules) -> SearchTree:
     """The tree that the steps of a search grew."""
-    tree = Tree([-1], [-1], [0.0], [0.0], ["start"], how.length_penalty, rules.limit)
+    tree = SearchTree([-1], [-1], [0.0], [0.0], ["start"], how.length_penalty, rules.limit)
     numbers: dict[Node, int] = {}
     for step in steps:
         if not numbers:

@@ -1,6 +1,6 @@
 """What a search asks: given the source and the target so far, how likely is each next token?
 
-`Plain` asks the readable model, and is the measure for all others; `Uncached` asks it without a cache; `Ensemble` asks
+`PlainStepModel` asks the readable model, and is the measure for all others; `UncachedStepModel` asks it without a cache; `Ensemble` asks
 several and takes the mean.
 """
 
@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from glassformer.decoding.next_tokens import Next, examined
+from glassformer.decoding.next_tokens import NextTokens, examined
 from glassformer.errors import InputError
 from glassformer.model import DecoderState, Transformer
 
 
-class Prediction(Protocol):
+class StepSession(Protocol):
     """Sentences under way, a row for each growing hypothesis."""
 
     def join(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
@@ -26,14 +26,14 @@ class Prediction(Protocol):
         `limits`: the most tokens that each target may have.
         """
 
-    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> Next:
+    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:
         """What follows each row's newest token, and its `count` likeliest but none of `never`."""
 
     def keep(self, rows: Sequence[int]) -> None:
         """Go on with these rows in this order; a row may come twice, or not at all."""
 
 
-class Predictor(Protocol):
+class StepModel(Protocol):
     """A model that a search can ask."""
 
     bos: int
@@ -47,11 +47,11 @@ class Predictor(Protocol):
     spare: int
     """Positions that a hypothesis takes memory for, at most, beside those of its target."""
 
-    def open(self, width: int) -> Prediction:
+    def open(self, width: int) -> StepSession:
         """Nothing under way yet; a sentence will have at most `width` rows."""
 
 
-class Plain:
+class PlainStepModel:
     """The model as it is written to be read."""
 
     refills = False
@@ -64,11 +64,11 @@ class Plain:
         self.vocab_size = config.vocab_size
         self.longest = config.longest
 
-    def open(self, width: int) -> Prediction:
-        return PlainPrediction(self.model)
+    def open(self, width: int) -> StepSession:
+        return PlainStepSession(self.model)
 
 
-class PlainPrediction:
+class PlainStepSession:
     state: DecoderState
 
     def __init__(self, model: Transformer) -> None:
@@ -78,7 +78,7 @@ class PlainPrediction:
         device = self.model.output_projection.weight.device
         self.state = self.model.start(padded(sources, self.model.config.pad_id).to(device))
 
-    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> Next:
+    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:
         device = self.state.source_visible.device
         logits = self.model.step(torch.tensor(tokens, device=device)[:, None], self.state)[:, -1]
         return examined(at_least_float32(logits), count, never)
@@ -89,14 +89,14 @@ class PlainPrediction:
             self.state = self.state.reorder(torch.tensor(rows, dtype=torch.long, device=device))
 
 
-class Uncached(Plain):
+class UncachedStepModel(PlainStepModel):
     """The model asked for the whole target again at every step: slow, and nothing to remember wrongly."""
 
-    def open(self, width: int) -> "UncachedPrediction":
-        return UncachedPrediction(self.model)
+    def open(self, width: int) -> "UncachedStepSession":
+        return UncachedStepSession(self.model)
 
 
-class UncachedPrediction:
+class UncachedStepSession:
     def __init__(self, model: Transformer) -> None:
         self.model = model
         self.device = model.output_projection.weight.device
@@ -105,7 +105,7 @@ class UncachedPrediction:
         self.sources = padded(sources, self.model.config.pad_id).to(self.device)
         self.written = torch.empty(len(sources), 0, dtype=torch.long, device=self.device)
 
-    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> Next:
+    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:
         self.written = torch.cat((self.written, torch.tensor(tokens, device=self.device)[:, None]), dim=1)
         return examined(at_least_float32(self.model(self.sources, self.written)[:, -1]), count, never)
 
@@ -116,8 +116,8 @@ class UncachedPrediction:
 class Ensemble:
     """Several models that share a vocabulary: the mean of their probabilities."""
 
-    def __init__(self, predictors: Sequence[Predictor]) -> None:
-        first, *others = predictors
+    def __init__(self, step_models: Sequence[StepModel]) -> None:
+        first, *others = step_models
         for other in others:
             for name in ("vocab_size", "bos", "eos", "pad"):
                 ours, theirs = getattr(first, name), getattr(other, name)
@@ -125,32 +125,32 @@ class Ensemble:
                     raise InputError(
                         f"Models that answer together share one vocabulary; these have {name} = {ours} and {theirs}."
                     )
-        self.predictors = predictors
+        self.step_models = step_models
         self.bos, self.eos, self.pad, self.vocab_size = first.bos, first.eos, first.pad, first.vocab_size
-        self.longest = min((p.longest for p in predictors if p.longest is not None), default=None)
-        self.refills = all(p.refills for p in predictors)
-        self.spare = max(p.spare for p in predictors)
+        self.longest = min((p.longest for p in step_models if p.longest is not None), default=None)
+        self.refills = all(p.refills for p in step_models)
+        self.spare = max(p.spare for p in step_models)
 
-    def open(self, width: int) -> "EnsemblePrediction":
-        return EnsemblePrediction([predictor.open(width) for predictor in self.predictors])
+    def open(self, width: int) -> "EnsembleStepSession":
+        return EnsembleStepSession([step_model.open(width) for step_model in self.step_models])
 
 
-class EnsemblePrediction:
-    def __init__(self, predictions: Sequence[Prediction]) -> None:
-        self.predictions = predictions
+class EnsembleStepSession:
+    def __init__(self, sessions: Sequence[StepSession]) -> None:
+        self.sessions = sessions
 
     def join(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
-        for prediction in self.predictions:
-            prediction.join(sources, limits)
+        for session in self.sessions:
+            session.join(sources, limits)
 
-    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> Next:
-        said = [prediction.step(tokens, 0, ()).logits for prediction in self.predictions]
+    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:
+        said = [session.step(tokens, 0, ()).logits for session in self.sessions]
         log_ps = torch.stack([logits.log_softmax(-1) for logits in said])
-        return examined(log_ps.logsumexp(0) - math.log(len(self.predictions)), count, never)
+        return examined(log_ps.logsumexp(0) - math.log(len(self.sessions)), count, never)
 
     def keep(self, rows: Sequence[int]) -> None:
-        for prediction in self.predictions:
-            prediction.keep(rows)
+        for session in self.sessions:
+            session.keep(rows)
 
 
 def at_least_float32(logits: Tensor) -> Tensor:

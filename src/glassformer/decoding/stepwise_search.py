@@ -6,18 +6,18 @@ from typing import Protocol, runtime_checkable
 
 from glassformer.decoding.beam import BeamSearch, Candidate
 from glassformer.decoding.hypothesis import Hypothesis
-from glassformer.decoding.next_tokens import Next, drawn, likeliest, looked_at
-from glassformer.decoding.rules import Choice, Request, Rules
+from glassformer.decoding.next_tokens import NextTokens, drawn, likeliest, looked_at
+from glassformer.decoding.rules import AllowedTokens, Request, Rules
 from glassformer.decoding.sampling import Sampling
-from glassformer.decoding.search_settings import Beam, Sample, Search
-from glassformer.decoding.step_model import Predictor
+from glassformer.decoding.search_settings import Beam, Sample, SearchSettings
+from glassformer.decoding.step_model import StepModel
 
 Found = tuple[int, list[Hypothesis]]
 """The number of a task, and what was found for it, best first."""
 
 
 @dataclass(frozen=True)
-class Task:
+class SearchTask:
     """One sentence to be searched for."""
 
     number: int
@@ -27,10 +27,10 @@ class Task:
     """Positions to be remembered for it, at most."""
 
 
-class Finder(Protocol):
+class BatchSearch(Protocol):
     """Searches under way."""
 
-    def join(self, tasks: Sequence[Task]) -> None:
+    def join(self, tasks: Sequence[SearchTask]) -> None:
         """Take these in too."""
 
     def advance(self) -> list[Found]:
@@ -38,30 +38,30 @@ class Finder(Protocol):
 
 
 @runtime_checkable
-class FindsItself(Protocol):
-    """A predictor that has a beam search of its own, which finds what ours finds."""
+class HasNativeSearch(Protocol):
+    """A step_model that has a beam search of its own, which finds what ours finds."""
 
-    def finder(self, how: Beam, suppress: Sequence[int]) -> Finder:
+    def batch_search(self, how: Beam, suppress: Sequence[int]) -> BatchSearch:
         """Nothing under way yet."""
 
 
-class Stepwise:
-    """A step at a time, for any predictor, any search and any rules."""
+class StepwiseBatchSearch:
+    """A step at a time, for any step_model, any search and any rules."""
 
-    def __init__(self, predictor: Predictor, how: Search, suppress: Sequence[int]) -> None:
-        self.predictor, self.how, self.suppress = predictor, how, suppress
-        self.prediction = predictor.open(how.width)
+    def __init__(self, step_model: StepModel, how: SearchSettings, suppress: Sequence[int]) -> None:
+        self.step_model, self.how, self.suppress = step_model, how, suppress
+        self.session = step_model.open(how.width)
         self.under_way: dict[int, BeamSearch | Sampling] = {}
 
-    def join(self, tasks: Sequence[Task]) -> None:
-        self.prediction.join([task.request.source for task in tasks], [task.rules.limit for task in tasks])
+    def join(self, tasks: Sequence[SearchTask]) -> None:
+        self.session.join([task.request.source for task in tasks], [task.rules.limit for task in tasks])
         self.under_way |= {task.number: self._begun(task) for task in tasks}
 
     def advance(self) -> list[Found]:
         """Every sentence takes one step; those whose search is over are taken out and returned."""
         searches = list(self.under_way.values())
         newest = [node.token for one in searches for node in one.growing]
-        candidates = self._candidates(self.prediction.step(newest, looked_at(self.how), self.suppress), searches)
+        candidates = self._candidates(self.session.step(newest, looked_at(self.how), self.suppress), searches)
         rows: list[int] = []
         before = 0
         for one in searches:
@@ -71,24 +71,24 @@ class Stepwise:
         over = [(number, one.best) for number, one in self.under_way.items() if not one.growing]
         for number, _ in over:
             del self.under_way[number]
-        self.prediction.keep(rows)
+        self.session.keep(rows)
         return over
 
-    def _begun(self, task: Task) -> BeamSearch | Sampling:
+    def _begun(self, task: SearchTask) -> BeamSearch | Sampling:
         if isinstance(self.how, Sample):
-            return Sampling(task.rules, self.how, self.predictor.bos, task.request.source)
+            return Sampling(task.rules, self.how, self.step_model.bos, task.request.source)
         assert isinstance(self.how, Beam)
-        return BeamSearch(task.rules, self.how, self.predictor.bos)
+        return BeamSearch(task.rules, self.how, self.step_model.bos)
 
-    def _candidates(self, said: Next, searches: Sequence[BeamSearch | Sampling]) -> list[list[Candidate]]:
+    def _candidates(self, said: NextTokens, searches: Sequence[BeamSearch | Sampling]) -> list[list[Candidate]]:
         choices = [choice for one in searches for choice in _choices(one)]
         if isinstance(self.how, Sample):
             chances = [own for one in searches if isinstance(one, Sampling) for own in one.chances()]
-            return drawn(said, choices, chances, self.how, self.suppress, self.predictor.eos)
-        return likeliest(said, choices, looked_at(self.how), self.suppress, self.predictor.eos)
+            return drawn(said, choices, chances, self.how, self.suppress, self.step_model.eos)
+        return likeliest(said, choices, looked_at(self.how), self.suppress, self.step_model.eos)
 
 
-def _choices(one: BeamSearch | Sampling) -> list[Choice]:
+def _choices(one: BeamSearch | Sampling) -> list[AllowedTokens]:
     """What may come next in each of its rows, which are all of one length."""
     rules = one.rules
     if rules.reads_tokens:

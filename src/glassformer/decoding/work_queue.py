@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 
-class Hands(Generic[Item]):
+class WorkQueue(Generic[Item]):
     """Items in order, dealt out like cards; who has none left takes from the end of the fullest hand."""
 
     def __init__(self, items: Sequence[Item], count: int) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.atomic_directory import building, verify
-from glassformer.decoding import Beam, Hypothesis, Plain, Request, Search, score, search
+from glassformer.decoding import Beam, Hypothesis, PlainStepModel, Request, SearchSettings, score, search
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.rules import rules_for
 from glassformer.engine.engine_options import EngineOptions
@@ -40,7 +40,7 @@ class CTranslate2:
         with _files(model, directory) as files:  # it reads them at once, and does not need them again
             self.translator: Any = open_ctranslate2(files, compute_type=options.precision, **threads)
 
-    def search(self, requests: Sequence[Request], how: Search) -> list[list[Hypothesis]]:
+    def search(self, requests: Sequence[Request], how: SearchSettings) -> list[list[Hypothesis]]:
         """For each request its hypotheses, best first."""
         if not isinstance(how, Beam) or how.diversity or any(request.phrases for request in requests):
             raise InputError("CTranslate2 here neither samples nor knows phrases, glossaries or diversity: use `fast`.")
@@ -117,7 +117,7 @@ def _write(model: Transformer, directory: Path) -> None:
     """Write it, and prove on a sample of sentences that it finds the same tokens as likely."""
     write_ctranslate2(model, directory)
     sources = random_sources(model.config, range(1, SAMPLE + 1))
-    ours = [best[0] for best in search(Plain(model), [Request(source) for source in sources], Beam.greedy())]
+    ours = [best[0] for best in search(PlainStepModel(model), [Request(source) for source in sources], Beam.greedy())]
     scored = score(model, sources, [own.tokens for own in ours])
     theirs = open_ctranslate2(directory, compute_type="float32", intra_threads=1).score_batch(
         [_named(source) for source in sources], [_named(own.tokens[:-1]) for own in ours]

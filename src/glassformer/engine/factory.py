@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Protocol
 
 from glassformer import decoding
-from glassformer.decoding import Ensemble, Hypothesis, Load, Plain, Predictor, Request, Search
+from glassformer.decoding import BatchLimits, Ensemble, Hypothesis, PlainStepModel, Request, SearchSettings, StepModel
 from glassformer.engine.engine_options import EngineOptions
 from glassformer.engine.native_library import library
-from glassformer.engine.native_model import ENOUGH, Fast
+from glassformer.engine.native_model import ENOUGH, NativeStepModel
 from glassformer.engine.reduced_precision import rounded
 from glassformer.errors import InputError
 from glassformer.hardware import cores
@@ -21,20 +21,20 @@ class Engine(Protocol):
     longest: int | None
     """Tokens that a source may have; None for any number."""
 
-    def search(self, requests: Sequence[Request], how: Search) -> list[list[Hypothesis]]:
+    def search(self, requests: Sequence[Request], how: SearchSettings) -> list[list[Hypothesis]]:
         """For each request its hypotheses, best first."""
 
 
-class Searching:
-    """Our own search, asking a predictor."""
+class SearchBackend:
+    """Our own search, asking a step_model."""
 
-    def __init__(self, predictor: Predictor, load: Load | None = None) -> None:
-        self.predictor = predictor
-        self.load = load or Load()
-        self.longest = predictor.longest
+    def __init__(self, step_model: StepModel, limits: BatchLimits | None = None) -> None:
+        self.step_model = step_model
+        self.limits = limits or BatchLimits()
+        self.longest = step_model.longest
 
-    def search(self, requests: Sequence[Request], how: Search) -> list[list[Hypothesis]]:
-        return decoding.search(self.predictor, requests, how, self.load)
+    def search(self, requests: Sequence[Request], how: SearchSettings) -> list[list[Hypothesis]]:
+        return decoding.search(self.step_model, requests, how, self.limits)
 
 
 def open_engine(models: Sequence[Transformer], options: EngineOptions, directory: Path | None = None) -> Engine:
@@ -45,25 +45,25 @@ def open_engine(models: Sequence[Transformer], options: EngineOptions, directory
         if len(models) > 1:
             raise InputError("CTranslate2 here runs one model at a time: use `fast` for several together.")
         return CTranslate2(models[0], directory, options)
-    return open_search(models, options)
+    return open_search_backend(models, options)
 
 
-def open_search(models: Sequence[Transformer], options: EngineOptions) -> Searching:
+def open_search_backend(models: Sequence[Transformer], options: EngineOptions) -> SearchBackend:
     """Our own search of them, with as many workers as help."""
-    predictors = [open_predictor(model, options) for model in models]
-    compiled = all(isinstance(predictor, Fast) for predictor in predictors)
-    load = Load(
+    step_models = [open_step_model(model, options) for model in models]
+    compiled = all(isinstance(step_model, NativeStepModel) for step_model in step_models)
+    limits = BatchLimits(
         positions=options.positions,
         sentences=1 if options.exact and not compiled else options.sentences,
         rows=ENOUGH if compiled else None,
         workers=(options.workers or cores()) if compiled else 1,  # torch has threads of its own
     )
-    return Searching(predictors[0] if len(predictors) == 1 else Ensemble(predictors), load)
+    return SearchBackend(step_models[0] if len(step_models) == 1 else Ensemble(step_models), limits)
 
 
-def open_predictor(model: Transformer, options: EngineOptions) -> Predictor:
+def open_step_model(model: Transformer, options: EngineOptions) -> StepModel:
     """Compiled where there is a compiler, unless the plain model is asked for."""
     compiled = library() if options.engine == "fast" else None
     if compiled is None:
-        return Plain(rounded(model, options.precision))
-    return Fast(model, compiled, options.precision)
+        return PlainStepModel(rounded(model, options.precision))
+    return NativeStepModel(model, compiled, options.precision)

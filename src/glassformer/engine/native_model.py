@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from glassformer.decoding import Beam, Found, Hypothesis, Task
-from glassformer.decoding.next_tokens import DAMAGED, Next, looked_at
+from glassformer.decoding import Beam, Found, Hypothesis, SearchTask
+from glassformer.decoding.next_tokens import DAMAGED, NextTokens, looked_at
 from glassformer.engine.engine_options import Precision
 from glassformer.engine.native_weights import Weights
 from glassformer.errors import InputError
@@ -33,8 +33,8 @@ class CBeam(Structure):
     )
 
 
-class Fast:
-    """A predictor whose arithmetic is compiled C. Worker threads may share it."""
+class NativeStepModel:
+    """A step_model whose arithmetic is compiled C. Worker threads may share it."""
 
     refills = True
     spare = 16  # the newest stand apart, and their places stay when they are packed (native/sentence.h)
@@ -49,15 +49,15 @@ class Fast:
         self.longest = config.longest
         self.columns = self.weights.columns
 
-    def open(self, width: int) -> "FastPrediction":
-        return FastPrediction(self, width)
+    def open(self, width: int) -> "NativeStepSession":
+        return NativeStepSession(self, width)
 
-    def finder(self, how: Beam, suppress: Sequence[int]) -> "FastFinder":
-        return FastFinder(self, how, suppress)
+    def batch_search(self, how: Beam, suppress: Sequence[int]) -> "NativeBatchSearch":
+        return NativeBatchSearch(self, how, suppress)
 
 
-class FastPrediction:
-    def __init__(self, fast: Fast, width: int) -> None:
+class NativeStepSession:
+    def __init__(self, fast: NativeStepModel, width: int) -> None:
         self.fast = fast
         self.width = width
         self.rows = 0
@@ -86,7 +86,7 @@ class FastPrediction:
         _check(self.fast.library.batch_join(self.model, self.batch, len(sources), *arrays, self.width))
         self.rows += len(sources)
 
-    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> Next:
+    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:
         rows, count = self.rows, min(count, self.fast.vocab_size)
         if len(self._logits) < rows:
             self._logits = torch.empty(rows, self.fast.columns)
@@ -97,7 +97,7 @@ class FastPrediction:
         told = (self._logits.data_ptr(), normaliser.data_ptr(), _address(log_ps), _address(likeliest))
         _check(self.fast.library.batch_step(self.model, self.batch, *asked, *told))
         candidates = list(zip(likeliest, log_ps, strict=True))
-        return Next(
+        return NextTokens(
             self._logits[:rows, : self.fast.vocab_size],
             normaliser,
             [candidates[i : i + count] for i in range(0, rows * count, count)] if count else [],
@@ -111,11 +111,11 @@ class FastPrediction:
         self.rows = len(rows)
 
 
-class FastFinder:
+class NativeBatchSearch:
     """Whole searches in C: it comes back when a sentence is over. Finds what decoding.beam finds, to the last bit."""
 
-    def __init__(self, fast: Fast, how: Beam, suppress: Sequence[int]) -> None:
-        self._prediction = FastPrediction(fast, how.width)
+    def __init__(self, fast: NativeStepModel, how: Beam, suppress: Sequence[int]) -> None:
+        self._session = NativeStepSession(fast, how.width)
         self._library = fast.library
         self._never = array("i", suppress)
         self._how = how
@@ -131,20 +131,20 @@ class FastFinder:
             length_penalty=how.length_penalty,
         )
 
-    def join(self, tasks: Sequence[Task]) -> None:
-        prediction = self._prediction
-        prediction.join([task.request.source for task in tasks], [task.rules.limit for task in tasks])
+    def join(self, tasks: Sequence[SearchTask]) -> None:
+        session = self._session
+        session.join([task.request.source for task in tasks], [task.rules.limit for task in tasks])
         self._longest = max(self._longest, *(task.rules.limit for task in tasks))
         numbers = array("i", [task.number for task in tasks])
         shortest = array("i", [task.rules.shortest for task in tasks])
         lengths = array("i", [len(task.rules.prefix) for task in tasks])
         tokens = array("i", [token for task in tasks for token in task.rules.prefix] or [0])
         arrays = [_address(numbers) for numbers in (numbers, shortest, lengths, tokens)]
-        _check(self._library.batch_search(prediction.batch, byref(self._asked), len(tasks), *arrays))
+        _check(self._library.batch_search(session.batch, byref(self._asked), len(tasks), *arrays))
 
     def advance(self) -> list[Found]:
-        prediction = self._prediction
-        over = self._library.batch_advance(prediction.model, prediction.batch, byref(self._asked), STEPS)
+        session = self._session
+        over = self._library.batch_advance(session.model, session.batch, byref(self._asked), STEPS)
         if over == -2:
             raise InputError(DAMAGED)
         _check(over >= 0)
@@ -155,7 +155,7 @@ class FastFinder:
         lengths, scores = array("i", bytes(4 * count)), array("d", bytes(8 * count))
         tokens, log_ps = array("i", bytes(4 * count * size)), array("f", bytes(4 * count * size))
         arrays = [_address(one) for one in (number, lengths, scores, tokens, log_ps)]
-        found = self._library.batch_found(self._prediction.batch, i, size, *arrays)
+        found = self._library.batch_found(self._session.batch, i, size, *arrays)
         hypotheses = []
         for k in range(found):
             own = slice(k * size, k * size + lengths[k])

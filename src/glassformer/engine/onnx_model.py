@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.decoding.next_tokens import Next, examined
+from glassformer.decoding.next_tokens import NextTokens, examined
 from glassformer.decoding.step_model import padded
 from glassformer.errors import DirectoryError, InputError
 from glassformer.interop.onnx_export import DECODER, ENCODER
@@ -23,7 +23,7 @@ KINDS = {"tensor(float)": np.float32, "tensor(int64)": np.int64}
 
 
 class OnnxModel:
-    """A predictor whose arithmetic is onnxruntime's."""
+    """A step_model whose arithmetic is onnxruntime's."""
 
     refills = False
     spare = 0
@@ -37,8 +37,8 @@ class OnnxModel:
         self.vocab_size = self.config.vocab_size
         self.longest = int(told["longest"]) if told["longest"] else None
 
-    def open(self, width: int) -> "OnnxPrediction":
-        return OnnxPrediction(self)
+    def open(self, width: int) -> "OnnxStepSession":
+        return OnnxStepSession(self)
 
     def logits(self, source_ids: Tensor, target_ids: Tensor) -> Tensor:
         """At each target position (B T) the logits (B T V) of the token that comes next, as the model's `forward`."""
@@ -88,7 +88,7 @@ class OnnxModel:
             )
 
 
-class OnnxPrediction:
+class OnnxStepSession:
     source: Arrays
     past: Arrays
 
@@ -99,7 +99,7 @@ class OnnxPrediction:
         self.source = self.model.read(padded(sources, self.model.pad))
         self.past = self.model.nothing(len(sources))
 
-    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> Next:
+    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:
         logits, self.past = self.model.step(torch.tensor(tokens)[:, None], self.source, self.past)
         return examined(logits[:, -1], count, never)
 

@@ -22,11 +22,11 @@ def rounded(model: Transformer, precision: Precision) -> Transformer:
     for module in list(found.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, nn.Linear):
-                setattr(module, name, Halves(child) if precision == "float16" else Bytes(child))
+                setattr(module, name, Float16Linear(child) if precision == "float16" else Int8Linear(child))
     return found.eval()
 
 
-class Halves(nn.Linear):
+class Float16Linear(nn.Linear):
     """Weights stored in float16; everything is added up in float32."""
 
     def __init__(self, linear: nn.Linear) -> None:
@@ -35,7 +35,7 @@ class Halves(nn.Linear):
         self.bias = linear.bias
 
 
-class Bytes(nn.Linear):
+class Int8Linear(nn.Linear):
     """Weights and inputs in whole steps from -127 to 127: of weights for each output, of inputs for each row."""
 
     def __init__(self, linear: nn.Linear) -> None:

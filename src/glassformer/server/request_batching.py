@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import torch
 
-from glassformer.decoding import Beam, Finder, Found, Hypothesis, Load, Request, Search, Task
+from glassformer.decoding import BatchLimits, BatchSearch, Beam, Found, Hypothesis, Request, SearchSettings, SearchTask
 from glassformer.decoding.continuous_batching import suppressed, task_for
 from glassformer.decoding.rules import rules_for
-from glassformer.decoding.stepwise_search import FindsItself, Stepwise
-from glassformer.engine import Engine, Searching
+from glassformer.decoding.stepwise_search import HasNativeSearch, StepwiseBatchSearch
+from glassformer.engine import Engine, SearchBackend
 from glassformer.errors import GlassformerError
 from glassformer.hardware import cores, step_back
 from glassformer.server.fair_queue import Line
@@ -34,7 +34,7 @@ NUMBERS = 2**31
 class Kind(NamedTuple):
     """What searches must have in common to take steps together."""
 
-    how: Search
+    how: SearchSettings
     reads_tokens: bool
     """Whether their rules look at tokens, which the compiled search does not."""
 
@@ -44,7 +44,7 @@ class Job:
     """One sentence of a client."""
 
     arrival: int
-    task: Task
+    task: SearchTask
     kind: Kind
     ticket: "Ticket"
     place: int
@@ -62,7 +62,7 @@ class Ticket:
         self.missing = 0
         self.done = threading.Event()
 
-    def search(self, requests: Sequence[Request], how: Search) -> list[list[Hypothesis]]:
+    def search(self, requests: Sequence[Request], how: SearchSettings) -> list[list[Hypothesis]]:
         """For each request its hypotheses, best first; waits its turn."""
         return self._batcher.search(self, requests, how)
 
@@ -76,7 +76,7 @@ class Group:
     """Searches of one kind that a lane has under way."""
 
     kind: Kind
-    finder: Finder | None = None
+    batch_search: BatchSearch | None = None
     jobs: dict[int, Job] = field(default_factory=dict)
 
 
@@ -85,7 +85,9 @@ class Batcher:
 
     def __init__(self, engine: Engine, eos: int, most_waiting: int, metrics: Metrics) -> None:
         self.engine, self.eos, self.most_waiting, self.metrics = engine, eos, most_waiting, metrics
-        self.load = engine.load if isinstance(engine, Searching) else Load(sentences=64, workers=cores())
+        self.batch_limits = (
+            engine.limits if isinstance(engine, SearchBackend) else BatchLimits(sentences=64, workers=cores())
+        )
         self._waiting: dict[Kind, Line[Job]] = {}
         self._changed = threading.Condition()
         self._arrivals = itertools.count()
@@ -94,7 +96,7 @@ class Batcher:
         self._stopped = False
         self._tickets: set[Ticket] = set()
         self._lanes = [
-            threading.Thread(target=self._lane, name=f"lane-{i}", daemon=True) for i in range(self.load.workers)
+            threading.Thread(target=self._lane, name=f"lane-{i}", daemon=True) for i in range(self.batch_limits.workers)
         ]
         for lane in self._lanes:
             lane.start()
@@ -109,7 +111,7 @@ class Batcher:
         """Sentences that the model is at."""
         return self._under_way
 
-    def search(self, ticket: Ticket, requests: Sequence[Request], how: Search) -> list[list[Hypothesis]]:
+    def search(self, ticket: Ticket, requests: Sequence[Request], how: SearchSettings) -> list[list[Hypothesis]]:
         """Queue a client's sentences, and wait until all are found."""
         jobs = [self._job(ticket, place, request, how) for place, request in enumerate(requests)]
         jobs.sort(key=lambda job: -job.task.cost)  # no long one is left for the end
@@ -159,15 +161,15 @@ class Batcher:
             line.add(ticket, [job for job in jobs if job.kind == kind])
         self._changed.notify_all()
 
-    def _job(self, ticket: Ticket, place: int, request: Request, how: Search) -> Job:
+    def _job(self, ticket: Ticket, place: int, request: Request, how: SearchSettings) -> Job:
         arrival = next(self._arrivals)
         number = arrival % NUMBERS
-        if isinstance(self.engine, Searching):
-            suppressed(self.engine.predictor, how)  # complains here, to whom it belongs
-            task = task_for(self.engine.predictor, number, request, how)
+        if isinstance(self.engine, SearchBackend):
+            suppressed(self.engine.step_model, how)  # complains here, to whom it belongs
+            task = task_for(self.engine.step_model, number, request, how)
         else:
             rules = rules_for(request, self.eos, how, self.engine.longest)
-            task = Task(number, request, rules, cost=how.width * (len(request.source) + rules.limit))
+            task = SearchTask(number, request, rules, cost=how.width * (len(request.source) + rules.limit))
         return Job(arrival, task, Kind(how, task.rules.reads_tokens), ticket, place)
 
     @torch.no_grad()
@@ -205,18 +207,18 @@ class Batcher:
 
     def _joining(self, group: "Group") -> list[Job]:
         """The sentences to take in now: as many as there is room for, and no more than this lane's share."""
-        load, most = self.load, self.load.most(group.kind.how.width)
-        refills = isinstance(self.engine, Searching) and self.engine.predictor.refills
+        batch_limits, most = self.batch_limits, self.batch_limits.most(group.kind.how.width)
+        refills = isinstance(self.engine, SearchBackend) and self.engine.step_model.refills
         costs = [job.task.cost for job in group.jobs.values()]
         # A group fills up when a quarter of its room is free: reading a few sources at a time wastes the matrices.
-        if costs and not (refills and sum(costs) <= load.positions * 3 // 4 and len(costs) <= most * 3 / 4):
+        if costs and not (refills and sum(costs) <= batch_limits.positions * 3 // 4 and len(costs) <= most * 3 / 4):
             return []
         line, joining = self._waiting[group.kind], list[Job]()
         share = -(-len(line) // (1 + self._idle))  # lanes that have nothing to do take theirs
         while line and len(joining) < share:
             cost = line.first().task.cost
             used = sum(costs) + cost if refills else (len(costs) + 1) * max([*costs, cost])
-            if costs and (len(costs) >= most or used > load.positions):
+            if costs and (len(costs) >= most or used > batch_limits.positions):
                 break
             costs.append(cost)
             joining.append(line.take())
@@ -227,18 +229,18 @@ class Batcher:
 
     def _join(self, group: "Group", jobs: list[Job]) -> None:
         try:
-            if group.finder is None:
-                group.finder = self._finder(group.kind)
-            group.finder.join([job.task for job in jobs])
+            if group.batch_search is None:
+                group.batch_search = self._open_batch_search(group.kind)
+            group.batch_search.join([job.task for job in jobs])
         except Exception as error:  # the lane goes on, whatever it was
             self._broken(group, error)
 
     def _advance(self, group: "Group") -> None:
-        if group.finder is None or not group.jobs:
+        if group.batch_search is None or not group.jobs:
             return
         self.metrics.batch.observe(len(group.jobs))
         try:
-            for number, hypotheses in group.finder.advance():
+            for number, hypotheses in group.batch_search.advance():
                 self._deliver(group.jobs.pop(number), hypotheses)
         except Exception as error:
             self._broken(group, error)
@@ -249,7 +251,7 @@ class Batcher:
         if ours:
             logger.exception("The search broke off.")
         with self._changed:
-            group.finder = None
+            group.batch_search = None
             for job in group.jobs.values():
                 self._fail(job.ticket, RefusedError(500, "The search broke off.") if ours else error)
 
@@ -257,14 +259,19 @@ class Batcher:
         with self._changed:
             self._under_way -= len(group.jobs)
 
-    def _finder(self, kind: Kind) -> Finder:
-        if not isinstance(self.engine, Searching):
+    def _open_batch_search(self, kind: Kind) -> BatchSearch:
+        if not isinstance(self.engine, SearchBackend):
             return AllAtOnce(self.engine, kind.how)
-        predictor, how = self.engine.predictor, kind.how
-        never = suppressed(predictor, how)
-        if isinstance(predictor, FindsItself) and isinstance(how, Beam) and not how.diversity and not kind.reads_tokens:
-            return predictor.finder(how, never)
-        return Stepwise(predictor, how, never)
+        step_model, how = self.engine.step_model, kind.how
+        never = suppressed(step_model, how)
+        if (
+            isinstance(step_model, HasNativeSearch)
+            and isinstance(how, Beam)
+            and not how.diversity
+            and not kind.reads_tokens
+        ):
+            return step_model.batch_search(how, never)
+        return StepwiseBatchSearch(step_model, how, never)
 
     def _close_if_empty(self, kind: Kind) -> None:
         if not self._waiting[kind]:
@@ -287,13 +294,13 @@ class Batcher:
 
 
 class AllAtOnce:
-    """An engine that takes sentences only all together, as a `Finder`."""
+    """An engine that takes sentences only all together, as a `BatchSearch`."""
 
-    def __init__(self, engine: Engine, how: Search) -> None:
+    def __init__(self, engine: Engine, how: SearchSettings) -> None:
         self._engine, self._how = engine, how
-        self._tasks: list[Task] = []
+        self._tasks: list[SearchTask] = []
 
-    def join(self, tasks: Sequence[Task]) -> None:
+    def join(self, tasks: Sequence[SearchTask]) -> None:
         self._tasks += tasks
 
     def advance(self) -> list[Found]:

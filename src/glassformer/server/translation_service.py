@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from glassformer.data import IdsOnly
-from glassformer.decoding import Beam, Search
+from glassformer.decoding import Beam, SearchSettings
 from glassformer.engine import EngineOptions
 from glassformer.errors import InputError
 from glassformer.inspection.alignment.word_alignment import (
@@ -75,7 +75,7 @@ class Service:
         self._listened = twin(translator.model)  # taps hear one pass at a time
 
     def translator(
-        self, source: str | None, target: str | None, how: Search | None = None, ticket: Ticket | None = None
+        self, source: str | None, target: str | None, how: SearchSettings | None = None, ticket: Ticket | None = None
     ) -> Translator:
         """The model's translator for these languages, this search and this client."""
         mine = copy.copy(self.served.translator)

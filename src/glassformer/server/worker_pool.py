@@ -25,7 +25,7 @@ class Desk:
     def __init__(
         self,
         name: str,
-        hands: int,
+        threads: int,
         most: int,
         seconds: float,
         metrics: Metrics,
@@ -37,7 +37,7 @@ class Desk:
         """Requests that have a place: waiting, under way, or given up but not yet at an end."""
         self.stopping = False
         self._ends: set[asyncio.Future[str]] = set()
-        self._pool = ThreadPoolExecutor(hands, name, begin)
+        self._pool = ThreadPoolExecutor(threads, name, begin)
 
     def is_full(self) -> bool:
         return self.count >= self.most

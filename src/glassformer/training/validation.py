@@ -8,7 +8,7 @@ import torch
 
 from glassformer.data import Pair, epoch_batches
 from glassformer.data.padded_batch import make_batch
-from glassformer.decoding import Beam, Plain, Request, alike, search
+from glassformer.decoding import Beam, PlainStepModel, Request, alike, search
 from glassformer.evaluation import Scores, score
 from glassformer.model import Transformer
 from glassformer.training.distributed import World
@@ -37,7 +37,7 @@ class Validator:
         """Translate and score some pairs."""
         tokenizer = self.run.tokenizer
         beam = Beam.greedy() if beam_size == 1 else Beam(size=beam_size)
-        predictor = Plain(model)
+        step_model = PlainStepModel(model)
         rows = [row for row, pair in enumerate(pairs) if pair.source.strip()]  # a blank line stays blank
         sources = [tokenizer.encode(pairs[row].source, "source") for row in rows]
         mine: dict[int, list[int]] = {}
@@ -46,7 +46,7 @@ class Validator:
             if i % self.world.size == 0:
                 self.pause()
             if i % self.world.size == self.world.rank:
-                found = search(predictor, [Request(sources[j]) for j in batch], beam)
+                found = search(step_model, [Request(sources[j]) for j in batch], beam)
                 mine |= {rows[j]: hypotheses[0].tokens for j, hypotheses in zip(batch, found, strict=True)}
         texts = [tokenizer.decode(row) for row in self._of_all_ranks(mine, len(pairs))]
         scores = score(texts, [pair.target for pair in pairs], self.run.settings.validation.tokenize)

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from glassformer.decoding import Beam, Hypothesis, Load, Plain, Predictor, Request, score, search
-from glassformer.decoding.step_model import Uncached
-from glassformer.engine import EngineOptions, open_predictor, open_search
+from glassformer.decoding import BatchLimits, Beam, Hypothesis, PlainStepModel, Request, StepModel, score, search
+from glassformer.decoding.step_model import UncachedStepModel
+from glassformer.engine import EngineOptions, open_search_backend, open_step_model
 from glassformer.engine.engine_options import PRECISIONS
-from glassformer.engine.native_model import Fast
+from glassformer.engine.native_model import NativeStepModel
 from glassformer.model import Transformer
 
 Found = Sequence[list[Hypothesis]]
@@ -37,22 +37,26 @@ class Verdict:
 def verdicts(model: Transformer, sources: Sequence[Sequence[int]], beam: Beam, seed: int = 0) -> Iterator[Verdict]:
     """Each law in turn, on every source, first for the plain model and then for the engine that does the work."""
     requests = [Request(source) for source in sources]
-    plain = Plain(model)
+    plain = PlainStepModel(model)
     answers = search(plain, requests, beam)
-    yield _same("cached = uncached", answers, search(Uncached(model), requests, beam))
+    yield _same("cached = uncached", answers, search(UncachedStepModel(model), requests, beam))
     yield _scored(model, sources, answers, beam)
 
-    opened = open_search([model], EngineOptions())
-    engine, workers = opened.predictor, opened.load.workers
-    yield _same("the fast engine = the plain model", answers, search(engine, requests, beam, Load(workers=workers)))
+    opened = open_search_backend([model], EngineOptions())
+    engine, workers = opened.step_model, opened.limits.workers
+    yield _same(
+        "the fast engine = the plain model", answers, search(engine, requests, beam, BatchLimits(workers=workers))
+    )
     yield from _of_search(engine, requests, beam)
     yield from _neighbours(engine, requests, beam, workers, seed)
     for precision in PRECISIONS[1:]:
-        fewer = open_predictor(model, EngineOptions(precision=precision))
-        yield _near(precision, model, sources, answers, search(fewer, requests, beam, Load(workers=workers)), beam)
+        fewer = open_step_model(model, EngineOptions(precision=precision))
+        yield _near(
+            precision, model, sources, answers, search(fewer, requests, beam, BatchLimits(workers=workers)), beam
+        )
 
 
-def _of_search(engine: Predictor, requests: Sequence[Request], beam: Beam) -> Iterator[Verdict]:
+def _of_search(engine: StepModel, requests: Sequence[Request], beam: Beam) -> Iterator[Verdict]:
     def found(**changes: object) -> list[list[Hypothesis]]:
         return search(engine, requests, beam.model_copy(update=changes))
 
@@ -74,18 +78,18 @@ def _of_search(engine: Predictor, requests: Sequence[Request], beam: Beam) -> It
 
 
 def _neighbours(
-    engine: Predictor, requests: Sequence[Request], beam: Beam, workers: int, seed: int
+    engine: StepModel, requests: Sequence[Request], beam: Beam, workers: int, seed: int
 ) -> Iterator[Verdict]:
-    exact = isinstance(engine, Fast)
+    exact = isinstance(engine, NativeStepModel)
     same = _equal if exact else _same
-    alone = search(engine, requests, beam, Load(sentences=1))
+    alone = search(engine, requests, beam, BatchLimits(sentences=1))
     bits = "the same bits" if exact else "the same text"
     for count in TOGETHER[1:]:
-        yield same(f"{count} at a time: {bits}", alone, search(engine, requests, beam, Load(sentences=count)))
-    yield same(f"as many as fit: {bits}", alone, search(engine, requests, beam, Load(workers=workers)))
+        yield same(f"{count} at a time: {bits}", alone, search(engine, requests, beam, BatchLimits(sentences=count)))
+    yield same(f"as many as fit: {bits}", alone, search(engine, requests, beam, BatchLimits(workers=workers)))
     order = list(range(len(requests)))
     random.Random(seed).shuffle(order)
-    shuffled = search(engine, [requests[i] for i in order], beam, Load(workers=workers))
+    shuffled = search(engine, [requests[i] for i in order], beam, BatchLimits(workers=workers))
     yield same(f"shuffled: {bits}", alone, [own for _, own in sorted(zip(order, shuffled, strict=True), key=_first)])
 
 

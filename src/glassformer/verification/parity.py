@@ -10,7 +10,7 @@ import torch
 from glassformer.decoding import Beam, Request, search
 from glassformer.decoding.rules import rules_for
 from glassformer.decoding.step_model import padded
-from glassformer.engine import EngineOptions, open_search
+from glassformer.engine import EngineOptions, open_search_backend
 from glassformer.engine.onnx_model import OnnxModel
 from glassformer.interop.ctranslate2_export import Words, open_ctranslate2
 from glassformer.model import ModelConfig, Transformer
@@ -43,7 +43,7 @@ def agreement(ours: Sequence[Ids], theirs: Sequence[Ids]) -> Agreement:
 
 def by_us(model: Transformer, sources: Sequence[Ids]) -> list[Ids]:
     """What greedy search finds here, in float32."""
-    opened = open_search([model], EngineOptions())
+    opened = open_search_backend([model], EngineOptions())
     found = opened.search([Request(source) for source in sources], Beam.greedy())
     return [own[0].tokens for own in found]
 

@@ -8,7 +8,7 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 from torch import nn
 
-from glassformer.decoding import Beam, Plain, Request, score, search
+from glassformer.decoding import Beam, PlainStepModel, Request, score, search
 from glassformer.errors import InputError
 from glassformer.inspection import Trace, trace
 from glassformer.inspection.explanation.attention_steps import walk
@@ -179,7 +179,7 @@ def test_own_matrices_are_the_model_itself(config, seed):
     own = found.own
     assert own.own
     assert own.same == 2
-    written = [one.tokens for [one] in search(Plain(model), [Request(ids) for ids in asked], Beam(size=1))]
+    written = [one.tokens for [one] in search(PlainStepModel(model), [Request(ids) for ids in asked], Beam(size=1))]
     assert found.tokens == sum(map(len, written))
     likeliest = 0
     for source, target in zip(asked, written, strict=True):

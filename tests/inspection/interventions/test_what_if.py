@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer import Translator
-from glassformer.decoding import Beam, Plain, Request, search
+from glassformer.decoding import Beam, PlainStepModel, Request, search
 from glassformer.errors import InputError
 from glassformer.evaluation import score
 from glassformer.inspection import rank_heads, trace, what_if
@@ -214,7 +214,7 @@ def test_a_change_that_names_positions_is_searched_without_a_cache_and_finds_the
     """A cut beyond the sentence's end cuts nothing."""
     model, request = build(config, seed), one(config, seed)
     far = CutEdge(at="decoder.layers.0.cross_attention", query=500, key=0)
-    [[best]] = search(Plain(model), [request], HOW)
+    [[best]] = search(PlainStepModel(model), [request], HOW)
     found = trace(model, request, how=HOW, changes=[far])
     assert sum(found.log_probabilities) == pytest.approx(best.log_probability, rel=1e-9, abs=1e-9)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 
-from glassformer.decoding import Beam, Plain, Request, score, search
+from glassformer.decoding import Beam, PlainStepModel, Request, score, search
 from glassformer.decoding.search_tree import search_tree
 from glassformer.errors import DirectoryError, GlassformerError, InputError
 from glassformer.inspection import Trace, record, trace
@@ -141,8 +141,8 @@ def test_a_cached_step_says_what_the_trace_says(config, seed):
 def test_the_tree_holds_every_hypothesis_and_its_score(config, seed, how):
     """In float64: in float32 a model of two columns, norms first, was 3e-4 apart from itself scored all at once."""
     model, request = talkative(config, seed).double(), asked(config, seed)
-    [wanted] = search(Plain(model), [request], how)
-    found, tree = search_tree(Plain(model), request, how)
+    [wanted] = search(PlainStepModel(model), [request], how)
+    found, tree = search_tree(PlainStepModel(model), request, how)
     assert found == wanted
     assert [tree.hypothesis(node).tokens for node in tree.ended[: len(wanted)]] == [own.tokens for own in wanted]
     for node, own in zip(tree.ended, wanted, strict=False):
@@ -160,7 +160,7 @@ def test_the_tree_holds_every_hypothesis_and_its_score(config, seed, how):
 @max_examples(60)
 @given(configs(), seeds, beams)
 def test_a_tree_keeps_at_most_a_beam_at_each_step_and_says_why(config, seed, how):
-    _, tree = search_tree(Plain(talkative(config, seed)), asked(config, seed), how)
+    _, tree = search_tree(PlainStepModel(talkative(config, seed)), asked(config, seed), how)
     parents = set(tree.parent)
     by_length: dict[int, list[str]] = {}
     for node in range(len(tree)):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional as F
 
-from glassformer.decoding import Beam, Plain, Request, search
+from glassformer.decoding import Beam, PlainStepModel, Request, search
 from glassformer.decoding.continuous_batching import alike
 from glassformer.decoding.step_model import at_least_float32, padded
 from glassformer.errors import InputError
@@ -128,13 +128,13 @@ def keys_values(
     if not sources:
         raise InputError("There is no sentence to ask about.")
     requests = [Request(list(source), prefix) for source in sources]
-    own = [hypotheses[0].tokens for hypotheses in search(Plain(twin(model)), requests, GREEDY)]
+    own = [hypotheses[0].tokens for hypotheses in search(PlainStepModel(twin(model)), requests, GREEDY)]
     wanted = own if targets is None else [list(target) for target in targets]
     rows = []
     for choice in choices(model.config):
         mine = with_matrices(model, choice)
         log_p, likeliest = _scored(mine, sources, wanted)
-        found = [hypotheses[0].tokens for hypotheses in search(Plain(mine), requests, GREEDY)]
+        found = [hypotheses[0].tokens for hypotheses in search(PlainStepModel(mine), requests, GREEDY)]
         same = sum(one == other for one, other in zip(found, own, strict=True))
         rows.append(Row(choice, _is_own(model, choice), log_p, likeliest, same))
         tell()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from glassformer.decoding import Beam, Request
-from glassformer.decoding.search_tree import Tree
+from glassformer.decoding.search_tree import SearchTree
 from glassformer.errors import InputError
 from glassformer.inspection.interventions.changes import AnyChange
 from glassformer.model import ModelConfig
@@ -108,7 +108,7 @@ class Trace(Mapping[str, Tensor]):
         self,
         about: About,
         kept: Mapping[str, Callable[[], Tensor]],
-        tree: Tree | None,
+        tree: SearchTree | None,
         parameters: Mapping[str, Callable[[], Tensor]],
     ) -> None:
         self.about = about
@@ -276,7 +276,7 @@ class Trace(Mapping[str, Tensor]):
 
 
 def in_memory(
-    about: About, tensors: Mapping[str, Tensor], tree: Tree | None, parameters: Mapping[str, Tensor]
+    about: About, tensors: Mapping[str, Tensor], tree: SearchTree | None, parameters: Mapping[str, Tensor]
 ) -> Trace:
     """A trace of tensors that are there already."""
     return Trace(about, _at_hand(tensors), tree, _at_hand(parameters))

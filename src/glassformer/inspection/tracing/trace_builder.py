@@ -7,9 +7,9 @@ from typing import Literal, cast
 import torch
 
 from glassformer import __version__
-from glassformer.decoding import Beam, Plain, Request, Search, search
-from glassformer.decoding.search_tree import Tree, search_tree
-from glassformer.decoding.step_model import Uncached, at_least_float32
+from glassformer.decoding import Beam, PlainStepModel, Request, SearchSettings, search
+from glassformer.decoding.search_tree import SearchTree, search_tree
+from glassformer.decoding.step_model import UncachedStepModel, at_least_float32
 from glassformer.errors import InputError
 from glassformer.inspection.interventions.changes import (
     AnyChange,
@@ -109,7 +109,7 @@ def shared_parameters(model: Transformer) -> dict[str, str]:
 
 
 @torch.no_grad()
-def means_for(changes: Sequence[Change], model: Transformer, requests: Sequence[Request], how: Search) -> Means:
+def means_for(changes: Sequence[Change], model: Transformer, requests: Sequence[Request], how: SearchSettings) -> Means:
     """What each head of each attention says on average, over all positions of these sentences and their translations.
 
     Nothing, where no change asks for it.
@@ -121,7 +121,7 @@ def means_for(changes: Sequence[Change], model: Transformer, requests: Sequence[
     mine = twin(model)
     sums: dict[str, Tensor] = {}
     counts: dict[str, int] = {}
-    for request, [best, *_] in zip(requests, search(Plain(mine), requests, how), strict=True):
+    for request, [best, *_] in zip(requests, search(PlainStepModel(mine), requests, how), strict=True):
         with record(mine, "*_attention.context") as heard:
             mine(*_ids(mine, request.source, best.tokens))
         for name in attentions(mine):
@@ -131,7 +131,7 @@ def means_for(changes: Sequence[Change], model: Transformer, requests: Sequence[
     return {name: total / counts[name] for name, total in sums.items()}
 
 
-def _followed(tree: Tree, number: int) -> list[int]:
+def _followed(tree: SearchTree, number: int) -> list[int]:
     ended = tree.ended
     if number >= len(ended):
         raise InputError(
@@ -140,7 +140,7 @@ def _followed(tree: Tree, number: int) -> list[int]:
     return tree.tokens(ended[number])
 
 
-def _up_to(tree: Tree, node: int) -> list[int]:
+def _up_to(tree: SearchTree, node: int) -> list[int]:
     if not 0 < node < len(tree):
         raise InputError(f"The tree has nodes from 1 to {len(tree) - 1} behind its start, and none is {node}.")
     return tree.tokens(node)
@@ -193,6 +193,6 @@ def _ids(model: Transformer, source: Sequence[int], target: Sequence[int]) -> tu
     return torch.tensor([list(source)], device=device), torch.tensor([before], device=device)
 
 
-def _predictor(model: Transformer, changes: Sequence[Change]) -> Plain:
+def _predictor(model: Transformer, changes: Sequence[Change]) -> PlainStepModel:
     """A change that names target positions must see them all, and not only the newest."""
-    return Uncached(model) if any(change.POSITIONAL for change in changes) else Plain(model)
+    return UncachedStepModel(model) if any(change.POSITIONAL for change in changes) else PlainStepModel(model)

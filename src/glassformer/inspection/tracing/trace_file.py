@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from glassformer.atomic_directory import replace_file
-from glassformer.decoding.search_tree import FATES, Fate, Tree
+from glassformer.decoding.search_tree import FATES, Fate, SearchTree
 from glassformer.errors import DirectoryError, GlassformerError, InputError
 from glassformer.inspection.tracing.trace import FORMAT, About, Detail, Trace, in_memory
 from glassformer.model.dims import Tensor
@@ -97,7 +97,7 @@ def _halved(name: str, tensor: Tensor) -> Tensor:
     return tensor if finite.numel() and finite.abs().max() > LARGEST_HALF else tensor.half()
 
 
-def _tree_tensors(tree: Tree | None) -> dict[str, Tensor]:
+def _tree_tensors(tree: SearchTree | None) -> dict[str, Tensor]:
     if tree is None:
         return {}
     return {
@@ -109,7 +109,7 @@ def _tree_tensors(tree: Tree | None) -> dict[str, Tensor]:
     }
 
 
-def _tree(tensors: dict[str, Tensor], about: About) -> Tree | None:
+def _tree(tensors: dict[str, Tensor], about: About) -> SearchTree | None:
     if not tensors:
         return None
     try:
@@ -124,7 +124,7 @@ def _tree(tensors: dict[str, Tensor], about: About) -> Tree | None:
         whole = rooted = False
     if not (whole and rooted):
         raise DirectoryError("its tree of hypotheses is none.")
-    return Tree(parent, token, log_probability, score, fates, about.search.length_penalty, about.limit)
+    return SearchTree(parent, token, log_probability, score, fates, about.search.length_penalty, about.limit)
 
 
 def _opened(path: Path) -> Trace:
