@@ -20,10 +20,10 @@ from glassformer import Translator
 from glassformer.builtin import street
 from glassformer.builtin.street.word_links import links as true_links
 from glassformer.data import corpus
-from glassformer.inspection.alignment.alignment_error_rate import Links, agreement
+from glassformer.inspection.alignment.alignment_error_rate import Links, alignment_score
 from glassformer.inspection.alignment.head_selection import choose_heads
-from glassformer.inspection.alignment.ibm_aligner import silver_links
-from glassformer.inspection.alignment.word_alignment import Choice, Link, WordPair, align, word_pair
+from glassformer.inspection.alignment.ibm_aligner import learned_links
+from glassformer.inspection.alignment.word_alignment import AlignmentHeads, Link, WordPair, align, word_pair
 
 DEV, TEST, SHOWN = 1000, 200, 10
 
@@ -46,7 +46,7 @@ def _street(translator: Translator) -> None:
     made = {"dev": list(street.sentences("dev", DEV)), "test": list(street.sentences("test", TEST))}
     pairs = {split: _pairs(translator, sentences) for split, sentences in made.items()}
     gold = {split: [Links(*true_links(one)) for one in sentences] for split, sentences in made.items()}
-    silver = silver_links([pair.texts for pair in pairs["dev"]])
+    silver = learned_links([pair.texts for pair in pairs["dev"]])
     print(f"Links learned from {DEV:,} dev sentences, against the true ones there:")
     _print("  sure (both directions)", [own.sure for own in silver], gold["dev"])
     _print("  possible (either direction)", [own.possible for own in silver], gold["dev"])
@@ -58,7 +58,7 @@ def _files(translator: Translator, train: Sequence[Any], dev: Sequence[Any], tes
     pairs = {"dev": _pairs(translator, dev), "test": _pairs(translator, test)}
     more = _pairs(translator, train)
     start = time.monotonic()
-    silver = silver_links([pair.texts for pair in (*pairs["dev"], *pairs["test"], *more)])
+    silver = learned_links([pair.texts for pair in (*pairs["dev"], *pairs["test"], *more)])
     print(f"Links learned from {len(silver):,} pairs in {time.monotonic() - start:.1f} s.")
     on_dev, on_test = silver[: len(dev)], silver[len(dev) : len(dev) + len(test)]
     print(f"Heads, on {len(test):,} test sentences, against those links:")
@@ -78,7 +78,7 @@ def _files(translator: Translator, train: Sequence[Any], dev: Sequence[Any], tes
 
 def _compare(
     translator: Translator, pairs: dict[str, list[WordPair]], on_dev: list[Links], on_test: list[Links]
-) -> Choice:
+) -> AlignmentHeads:
     model = translator.model
     _print("  the layer below the last, its mean", _plain(align(model, pairs["test"])), on_test)
     start = time.monotonic()
@@ -86,7 +86,7 @@ def _compare(
     seconds = time.monotonic() - start
     by_gold = choose_heads(model, pairs["dev"], on_dev)
     choices = {
-        "the best single head, by dev's own links": Choice(looks=[by_silver.singles[0][0]]),
+        "the best single head, by dev's own links": AlignmentHeads(looks=[by_silver.singles[0][0]]),
         "the chosen set, by dev's own links": by_silver.choice,
         "the chosen set, by the links given for dev": by_gold.choice,
     }
@@ -127,7 +127,7 @@ def _pairs(translator: Translator, sentences: Sequence[Any]) -> list[WordPair]:
 
 
 def _print(name: str, found: Sequence[Any], gold: list[Links], more: str = "") -> None:
-    how = agreement(found, gold)
+    how = alignment_score(found, gold)
     print(f"{name:46s} AER {how.aer:.4f}  precision {how.precision:.4f}  recall {how.recall:.4f}  {more}")
 
 

@@ -19,9 +19,9 @@ from glassformer.benchmark.throughput import machine
 from glassformer.builtin import street
 from glassformer.engine import EngineOptions
 from glassformer.server.limits import Limits
-from glassformer.server.state import House
-from glassformer.server.translation_service import open_served
-from glassformer.server.uvicorn_server import GlassServer, bind, run
+from glassformer.server.state import ServerState
+from glassformer.server.translation_service import open_served_model
+from glassformer.server.uvicorn_server import TranslationServer, bind, run
 
 WAYS = {"together": None, "one by one": 1}
 """Sentences that a worker has under way, at most."""
@@ -49,9 +49,9 @@ def main(model: str = "street", clients: str = "16", seconds: str = "3", rounds:
 @contextmanager
 def serving(model: str, sentences: int | None) -> Iterator[int]:
     """The port of a server in a thread of this process."""
-    served = open_served(model, engine=EngineOptions(sentences=sentences))
+    served = open_served_model(model, engine=EngineOptions(sentences=sentences))
     bound, started = bind("127.0.0.1", 0), threading.Event()
-    server = GlassServer(House(served, Limits(requests=256)), tell=started.set)
+    server = TranslationServer(ServerState(served, Limits(requests=256)), tell=started.set)
     thread = threading.Thread(target=run, args=(server, bound), daemon=True)
     thread.start()
     started.wait()

@@ -1,4 +1,4 @@
-"""Does `who_is` find what "it" is? Held-out sentences of street, whose grammar knows; each kind of evidence alone.
+"""Does `resolve_pronoun` find what "it" is? Held-out sentences of street, whose grammar knows; each kind of evidence alone.
 
     python benchmarks/who_is_it.py [--split test] [--count 200] [--model street] [--json]
 
@@ -16,7 +16,7 @@ import torch
 
 import glassformer as gf
 from glassformer.builtin import street
-from glassformer.coreference import Reading, who_is
+from glassformer.coreference import PronounReading, resolve_pronoun
 
 
 def sentences(split: street.Split, count: int, seed: int) -> list[street.Sentence]:
@@ -40,7 +40,7 @@ def measure(translator: gf.Translator, asked: list[street.Sentence], given: bool
     for number, sentence in enumerate(asked, start=1):
         nouns = [sentence.plot.mover.english, sentence.plot.place.english]
         try:
-            reading = who_is(translator, sentence.source, candidates=nouns if given else None).readings[0]
+            reading = resolve_pronoun(translator, sentence.source, candidates=nouns if given else None).readings[0]
         except gf.GlassformerError as error:
             failures.append((sentence.source, str(error)))
             continue
@@ -70,7 +70,7 @@ def measure(translator: gf.Translator, asked: list[street.Sentence], given: bool
     }
 
 
-def _why(reading: Reading, said: str | None) -> str:
+def _why(reading: PronounReading, said: str | None) -> str:
     follows = next((row for row in reading.evidence if row.kind == "following"), None)
     return (
         f"{reading.translation} ({reading.pronoun}); said {said or 'undecided'} of {', '.join(reading.candidates)}; "

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from glassformer.decoding import Beam, Sample
 from glassformer.errors import GlassformerError, InputError
-from glassformer.translator import Translator, Wish, mentions
+from glassformer.translator import Constraints, Translator, mentions
 from tests.examples import max_examples
 from tests.small_translator import model, saved, tokenizer
 
@@ -58,7 +58,7 @@ def test_alternatives_are_distinct_texts_best_first(line, n_best, draw):
 @max_examples(60)
 @given(texts.filter(str.strip), st.sampled_from(["Das", "Die Straße", "x"]), st.sampled_from(["Tier", "zu breit", "é"]))
 def test_wishes_come_true_in_the_text(translator, line, prefix, phrase):
-    [translation] = translator.answer([line], [Wish(prefix, (phrase,))])
+    [translation] = translator.answer([line], [Constraints(prefix, (phrase,))])
     assert translation.text.startswith(prefix)
     assert phrase in translation.text
 

@@ -17,9 +17,9 @@ from glassformer.decoding.mbr import most_agreeable
 from glassformer.engine import Engine, EngineOptions, SearchBackend, open_engine
 from glassformer.errors import InputError
 from glassformer.evaluation import sentence_chrf
-from glassformer.inspection import HeadLoss, Names, Trace, WhatIf, rank_heads, trace, what_if
+from glassformer.inspection import HeadLoss, TokenNames, Trace, WhatIf, rank_heads, trace, what_if
 from glassformer.inspection.interventions.changes import Change, ForcePrefix, ReplaceToken, apply, changed_request
-from glassformer.inspection.interventions.weight_sharing_copy import twin
+from glassformer.inspection.interventions.weight_sharing_copy import weight_sharing_copy
 from glassformer.inspection.tracing.trace_builder import means_for
 from glassformer.model import Transformer, load_model
 from glassformer.model_location import find_model, tokenizer_of
@@ -29,7 +29,7 @@ LONGEST = 512
 
 
 @dataclass(frozen=True)
-class Wish:
+class Constraints:
     """What is asked of a text's translation."""
 
     prefix: str = ""
@@ -39,7 +39,7 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Answer:
+class TranslationCandidate:
     """One translation of a text, and how likely the model finds it."""
 
     text: str
@@ -58,7 +58,7 @@ class Translation:
     """What became of a text."""
 
     source: str
-    answers: list[Answer]
+    answers: list[TranslationCandidate]
     """Best first; none for a blank text."""
     parts: int = 1
     """How many parts the text was split into because it was too long; 0 for a blank text."""
@@ -135,7 +135,7 @@ class Translator:
     def answer(
         self,
         texts: Iterable[str],
-        wishes: Sequence[Wish] | None = None,
+        wishes: Sequence[Constraints] | None = None,
         glossary: Mapping[str, str] | None = None,
         agree: bool = False,
     ) -> list[Translation]:
@@ -147,9 +147,9 @@ class Translator:
         """
         texts = list(texts)
         parts = [self._parts(text) for text in texts]
-        wishes = wishes or [Wish()] * len(texts)
+        wishes = wishes or [Constraints()] * len(texts)
         requests = [
-            self._request(part, ids, wish if number == 0 else Wish(), glossary or {})
+            self._request(part, ids, wish if number == 0 else Constraints(), glossary or {})
             for own, wish in zip(parts, wishes, strict=True)
             for number, (part, ids) in enumerate(own)
         ]
@@ -159,7 +159,7 @@ class Translator:
             for text, own in zip(texts, parts, strict=True)
         ]
 
-    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Answer]:
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[TranslationCandidate]:
         """How likely the model finds each given translation: the same numbers that its own would have."""
         if self.together > 1:
             raise InputError("Several models together translate, but do not score: ask them one by one.")
@@ -191,7 +191,7 @@ class Translator:
         how = self.search if isinstance(self.search, Beam) else Beam()
         return trace(
             self.model,
-            self._request(text, self._whole(text, "source"), Wish(), {}),
+            self._request(text, self._whole(text, "source"), Constraints(), {}),
             None if target is None else self._whole(target, "target"),
             how=how if beam is None else how.model_copy(update={"size": beam}),
             names=self._names,
@@ -246,8 +246,10 @@ class Translator:
         for change in changes:
             if change.POSITIONAL:
                 raise InputError(f"{change!r} speaks of positions in one sentence: ask `what_if` of that one's trace.")
-        model = twin(self.model)
-        requests = [self._request(text, ids, Wish(), {}) for text in average_over for _, ids in self._parts(text)]
+        model = weight_sharing_copy(self.model)
+        requests = [
+            self._request(text, ids, Constraints(), {}) for text in average_over for _, ids in self._parts(text)
+        ]
         apply(model, changes, means_for(changes, self.model, requests, self.search))
         return Translator(model, self.tokenizer, self.search, longest=self.longest)
 
@@ -271,8 +273,8 @@ class Translator:
         )
 
     @cached_property
-    def _names(self) -> Names:
-        return Names(self.tokenizer.pieces, self.tokenizer.decode)
+    def _names(self) -> TokenNames:
+        return TokenNames(self.tokenizer.pieces, self.tokenizer.decode)
 
     def _whole(self, text: str, side: Side) -> list[int]:
         """The ids of a text that is to be looked at in one piece."""
@@ -314,7 +316,7 @@ class Translator:
         parts = split(text, lambda part: len(self.tokenizer.encode(part, "source")), self.longest)
         return [(part, self.tokenizer.encode(part, "source")) for part in parts]
 
-    def _request(self, text: str, ids: list[int], wish: Wish, glossary: Mapping[str, str]) -> Request:
+    def _request(self, text: str, ids: list[int], wish: Constraints, glossary: Mapping[str, str]) -> Request:
         terms = [translation for term, translation in glossary.items() if mentions(text, term)]
         return Request(
             ids,
@@ -326,7 +328,7 @@ class Translator:
         """The ids of part of a target, without what every target begins and ends with."""
         return tuple(self.tokenizer.encode(text, "target")[len(self._start) : -1]) if text else ()
 
-    def _answers(self, parts: Sequence[list[Hypothesis]], agree: bool) -> list[Answer]:
+    def _answers(self, parts: Sequence[list[Hypothesis]], agree: bool) -> list[TranslationCandidate]:
         """The texts of hypotheses, the same text once; of a split text the first of every part, the second, ..."""
         answers = [self._answer(hypotheses) for hypotheses in zip(*parts, strict=False)]
         if agree and answers:
@@ -334,10 +336,10 @@ class Translator:
             answers = [chosen, *answers]
         return list({answer.text: answer for answer in reversed(answers)}.values())[::-1]
 
-    def _answer(self, parts: Sequence[Hypothesis]) -> Answer:
+    def _answer(self, parts: Sequence[Hypothesis]) -> TranslationCandidate:
         tokens = [token for hypothesis in parts for token in hypothesis.tokens]
         log_ps = [log_p for hypothesis in parts for log_p in hypothesis.log_probabilities]
-        return Answer(
+        return TranslationCandidate(
             text=" ".join(self.tokenizer.decode(hypothesis.tokens) for hypothesis in parts),
             ids=tokens,
             tokens=self.tokenizer.pieces(tokens, "target"),

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 
 from glassformer import load
-from glassformer.server.translation_service import open_served
+from glassformer.server.translation_service import open_served_model
 from tests.browser.driving import drive, needs_chromium
 from tests.server.running import WORDS, running, served
 
@@ -23,7 +23,7 @@ PLACES = {
 
 @pytest.fixture(scope="module")
 def port():
-    with running(open_served("street")) as server:
+    with running(open_served_model("street")) as server:
         yield server.port
 
 

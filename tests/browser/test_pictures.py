@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from glassformer.server.translation_service import open_served
+from glassformer.server.translation_service import open_served_model
 from tests.browser.driving import ROOT, drive, needs_chromium
 from tests.server.running import running
 
@@ -25,7 +25,7 @@ LOOKS = {"light": ("light", 1280), "dark": ("dark", 1280), "narrow": ("light", 3
 
 @pytest.fixture(scope="module")
 def port():
-    with running(open_served("street")) as server:
+    with running(open_served_model("street")) as server:
         yield server.port
 
 

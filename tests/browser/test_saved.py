@@ -9,7 +9,7 @@ import pytest
 
 from glassformer import load
 from glassformer.inspection.explorer import Frame, packed, script
-from glassformer.server.translation_service import open_served
+from glassformer.server.translation_service import open_served_model
 from tests.browser.driving import drive, needs_chromium
 from tests.server.running import running
 
@@ -92,7 +92,7 @@ def test_a_frame_is_as_high_as_what_it_shows(trace, tmp_path):
 def test_the_dialog_saves_pictures_numbers_and_everything(trace, tmp_path):
     at = "decoder.layers.1.cross_attention"
     hashes = [f"#v=attention&at={at}&h=2&q=8&tab=matrix&s={SENTENCE}", f"#v=tokens&s={SENTENCE}"]
-    with running(open_served("street")) as server:
+    with running(open_served_model("street")) as server:
         found = drive(server.port, "save", {"folder": str(tmp_path), "views": hashes})
     attention, tokens = found
     for one in found:

@@ -5,9 +5,9 @@ from urllib.parse import parse_qs
 import pytest
 
 from glassformer import load
-from glassformer.coreference import who_is
+from glassformer.coreference import resolve_pronoun
 from glassformer.decoding.hypothesis import penalised
-from glassformer.server.translation_service import open_served
+from glassformer.server.translation_service import open_served_model
 from tests.browser.driving import drive, needs_chromium
 from tests.browser.test_explorer import SHOWN, address, number
 from tests.server.running import WORDS, running, served
@@ -20,7 +20,7 @@ DROPPED = ("outranked", "displaced")
 
 @pytest.fixture(scope="module")
 def port():
-    with running(open_served("street")) as server:
+    with running(open_served_model("street")) as server:
         yield server.port
 
 
@@ -117,7 +117,7 @@ def test_who_it_is_has_pythons_numbers_and_verdict(port, street):
     found = drive(port, "who", {"hash": address(v="who"), "press": True})
     assert selected(found["hash"])["who"] == "it"
     assert selected(found["hash"])["i"] == "tired=wide"
-    who = who_is(street, SENTENCE, swap=("tired", "wide"))
+    who = resolve_pronoun(street, SENTENCE, swap=("tired", "wide"))
     assert found["verdicts"] == [
         [reading.candidates[reading.verdict], " ".join(reading.in_words.split())] for reading in who.readings
     ]
@@ -141,7 +141,7 @@ def test_who_it_is_has_pythons_numbers_and_verdict(port, street):
 def test_undecided_and_unasked_are_said_in_a_sentence(port, street):
     asked = address(v="who", s=UNDECIDED, who="it", c="old,street")
     found = drive(port, "who", {"hash": asked})
-    [reading, *_] = who_is(street, UNDECIDED, candidates=["old", "street"]).readings
+    [reading, *_] = resolve_pronoun(street, UNDECIDED, candidates=["old", "street"]).readings
     assert reading.verdict is None
     assert found["verdicts"][0] == ["", reading.in_words]
     none = {"look": {}, "hashes": [address(v="who", s="The dog was tired."), address(v="beam", t="Das Tier")]}

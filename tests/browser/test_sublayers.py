@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from glassformer import load
-from glassformer.server.translation_service import open_served
+from glassformer.server.translation_service import open_served_model
 from tests.browser.driving import drive, needs_chromium
 from tests.browser.test_explorer import SENTENCE, SHOWN, address, number
 from tests.server.running import WORDS, running, served
@@ -33,7 +33,7 @@ MODELS = {
 
 @pytest.fixture(scope="module")
 def street():
-    with running(open_served("street")) as server:
+    with running(open_served_model("street")) as server:
         yield server.port
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from glassformer import load
 from glassformer.inspection.interventions.changes import RemoveHead, UniformAttention, attentions
-from glassformer.server.translation_service import open_served
+from glassformer.server.translation_service import open_served_model
 from tests.browser.driving import drive, needs_chromium
 from tests.server.running import WORDS, running, served
 
@@ -21,7 +21,7 @@ WIDE = {"kind": "replace-word", "old": "tired", "new": "wide"}
 
 @pytest.fixture(scope="module")
 def port():
-    with running(open_served("street")) as server:
+    with running(open_served_model("street")) as server:
         yield server.port
 
 

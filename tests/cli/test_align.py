@@ -9,7 +9,7 @@ import pytest
 from glassformer.atomic_directory import verify
 from glassformer.builtin import street
 from glassformer.builtin.street.word_links import links, words
-from glassformer.inspection.alignment.word_alignment import read_choice
+from glassformer.inspection.alignment.word_alignment import read_alignment_heads
 from glassformer.model import load_model
 from glassformer.model_location import find_model
 from glassformer.training import train
@@ -101,7 +101,7 @@ def test_heads_are_chosen_and_kept_with_the_model(tmp_path, files, by):
     assert ("few to learn links from" in choosing) == (by == "silver")
     assert str(model / "alignment.json") in choosing
     assert "alignment.json" in verify(model)
-    choice = read_choice(model, load_model(model).config)
+    choice = read_alignment_heads(model, load_model(model).config)
     assert choice.measured_by == by
     after, better = run(str(model), *files, "--words", "apart")
     assert len(after) == len(before)
@@ -171,7 +171,7 @@ def test_training_ends_with_a_choice(tmp_path):
     for out in ("one", "other"):
         train(options(tmp_path, out, updates=6))
         directory = find_model(tmp_path / out)
-        choices.append(read_choice(directory, load_model(directory).config))
+        choices.append(read_alignment_heads(directory, load_model(directory).config))
         assert "alignment.json" in verify(directory)
     assert choices[0] == choices[1]
     assert choices[0].measured_by == "silver"

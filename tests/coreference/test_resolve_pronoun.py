@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.builtin import street
-from glassformer.coreference import Evidence, who_is
+from glassformer.coreference import PronounEvidence, resolve_pronoun
 from glassformer.coreference.noun_substitution import alternatives, following, normal, pronoun_place, slot
 from glassformer.coreference.pronoun_evidence import decide
 from glassformer.coreference.source_words import content_words, find, noun_phrases, others, tokens_of, vocabulary
@@ -74,21 +74,23 @@ def test_without_agreement_no_place_is_found():
 @given(st.lists(st.lists(st.floats(-5, 5), min_size=2, max_size=2), min_size=1, max_size=6))
 def test_the_verdict_does_not_depend_on_the_order_of_rows_or_of_candidates(values):
     kinds = ["following", "pronoun", "a", "b", "c", "d"]
-    rows = [Evidence(kind, "", pair) for kind, pair in zip(kinds, values, strict=False)]
+    rows = [PronounEvidence(kind, "", pair) for kind, pair in zip(kinds, values, strict=False)]
     said = decide(rows)
     assert decide(rows[::-1]) == said
-    turned = [Evidence(row.kind, "", row.values[::-1]) for row in rows]
+    turned = [PronounEvidence(row.kind, "", row.values[::-1]) for row in rows]
     assert decide(turned) == (None if said is None else 1 - said)
 
 
 def test_what_the_model_does_decides_and_not_what_one_sees():
-    seen = [Evidence(kind, "", [1.0, 0.0]) for kind in ("a", "b", "c")]
+    seen = [PronounEvidence(kind, "", [1.0, 0.0]) for kind in ("a", "b", "c")]
     assert decide(seen) is None
-    assert decide([*seen, Evidence("following", "", [0.1, 0.9])]) == 1
-    assert decide([*seen, Evidence("following", "", [0.1, 0.15])]) is None
-    assert decide([*seen, Evidence("following", "", [0.1, 0.15]), Evidence("pronoun", "", [-2.0, 0.0])]) == 1
-    assert Evidence("a", "", [1.0, 1.0]).points_to is None
-    assert Evidence("a", "", [1.0, 0.995], least=0.01).points_to is None
+    assert decide([*seen, PronounEvidence("following", "", [0.1, 0.9])]) == 1
+    assert decide([*seen, PronounEvidence("following", "", [0.1, 0.15])]) is None
+    assert (
+        decide([*seen, PronounEvidence("following", "", [0.1, 0.15]), PronounEvidence("pronoun", "", [-2.0, 0.0])]) == 1
+    )
+    assert PronounEvidence("a", "", [1.0, 1.0]).points_to is None
+    assert PronounEvidence("a", "", [1.0, 0.995], least=0.01).points_to is None
 
 
 def test_words_are_found_in_the_text_and_among_the_tokens():
@@ -122,7 +124,7 @@ def test_words_to_try_are_of_the_vocabulary_and_always_the_same():
 
 
 def test_street_knows_who_it_is():
-    found = who_is(load("street"), SENTENCE, swap=("tired", "wide"))
+    found = resolve_pronoun(load("street"), SENTENCE, swap=("tired", "wide"))
     tired, wide = found.readings
     assert tired.candidates == wide.candidates == ["animal", "street"]
     assert (tired.candidates[tired.verdict], tired.pronoun) == ("animal", "es")
@@ -136,7 +138,7 @@ def test_street_knows_who_it_is():
 
 
 def test_without_a_second_sentence_one_is_found():
-    found = who_is(load("street"), SENTENCE, candidates=["street", "animal"])
+    found = resolve_pronoun(load("street"), SENTENCE, candidates=["street", "animal"])
     assert found.found
     assert [reading.candidates[reading.verdict] for reading in found.readings] == ["animal", "street"]
     assert found.swap[0] in SENTENCE
@@ -144,18 +146,18 @@ def test_without_a_second_sentence_one_is_found():
 
 def test_what_the_user_says_is_taken():
     translator = load("street")
-    found = who_is(
+    found = resolve_pronoun(
         translator, SENTENCE, candidates=["animal", "street"], swap=("tired", "icy"), pronouns=["es", "sie"],
         own_pronouns={"animal": "es", "street": "sie"}, nouns=["cat", "dog", "river", "bridge", "fox", "field"],
     )  # fmt: skip
     assert found.readings[0].candidates[found.readings[0].verdict] == "animal"
     assert set(found.readings[0].scores) == {"es", "sie"}
-    [_, other] = who_is(translator, SENTENCE, swap=("animal", "cat"), tries=40).readings  # a candidate itself
+    [_, other] = resolve_pronoun(translator, SENTENCE, swap=("animal", "cat"), tries=40).readings  # a candidate itself
     assert (other.candidates, other.pronoun) == (["cat", "street"], "sie")
     with pytest.raises(InputError, match="None of il, elle stands in the translation"):
-        who_is(translator, SENTENCE, pronouns=["il", "elle"])
+        resolve_pronoun(translator, SENTENCE, pronouns=["il", "elle"])
     with pytest.raises(InputError, match="two candidates at least"):
-        who_is(translator, "It slept.")
+        resolve_pronoun(translator, "It slept.")
 
 
 def test_nine_of_ten_held_out_sentences_are_right():
@@ -165,7 +167,7 @@ def test_nine_of_ten_held_out_sentences_are_right():
     asked = [one for one in street.sentences("test", 60, seed=1) if one.pronoun][:12]
     right = 0
     for one in asked:
-        reading = who_is(translator, one.source, tries=60).readings[0]
+        reading = resolve_pronoun(translator, one.source, tries=60).readings[0]
         said = "" if reading.verdict is None else reading.candidates[reading.verdict].lower()
         right += said in (one.plot.referent.english, *one.plot.referent.english.split())
         if reading.pronoun is not None:
@@ -176,7 +178,7 @@ def test_nine_of_ten_held_out_sentences_are_right():
 def test_an_untrained_model_is_answered_about_too(tmp_path):
     """Whatever it says; mostly nothing follows anything, and the verdict may be undecided."""
     translator = load(small_translator.saved(tmp_path / "model"))
-    [reading, *_] = who_is(translator, SENTENCE, tries=10).readings
+    [reading, *_] = resolve_pronoun(translator, SENTENCE, tries=10).readings
     assert reading.candidates[0] in SENTENCE
     assert all(len(row.values) == 2 for row in reading.evidence)
     assert reading.verdict in (None, 0, 1)
@@ -184,4 +186,4 @@ def test_an_untrained_model_is_answered_about_too(tmp_path):
 
 def test_a_model_without_a_tokenizer_says_so():
     with pytest.raises(InputError, match="without a tokenizer"):
-        who_is(Translator(small_translator.model(), IdsOnly()), SENTENCE)
+        resolve_pronoun(Translator(small_translator.model(), IdsOnly()), SENTENCE)

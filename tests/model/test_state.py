@@ -6,13 +6,13 @@ import torch
 from glassformer.errors import InputError
 from glassformer.model import preset
 from glassformer.model.attention import KeyValues
-from glassformer.model.state import PastKeyValues
+from glassformer.model.state import KVCache
 from tests.models import build, sources, targets
 
 
 def test_growing_moves_what_is_there_only_when_the_room_doubles():
     """512 steps, and the buffers move at most 6 times: all copies together are less than one more whole copy."""
-    past, places, moved = PastKeyValues(), set(), 0
+    past, places, moved = KVCache(), set(), 0
     written = []
     for _ in range(512):
         new = KeyValues(*torch.randn(2, 3, 2, 1, 4))

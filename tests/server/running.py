@@ -13,12 +13,12 @@ from typing import Any
 import torch
 
 from glassformer.engine import EngineOptions, open_engine
-from glassformer.inspection.alignment.word_alignment import simple_choice
-from glassformer.server.api_keys import Keys
+from glassformer.inspection.alignment.word_alignment import default_alignment_heads
+from glassformer.server.api_keys import APIKeys
 from glassformer.server.limits import Limits
-from glassformer.server.state import House
-from glassformer.server.translation_service import Served
-from glassformer.server.uvicorn_server import GlassServer, bind, run
+from glassformer.server.state import ServerState
+from glassformer.server.translation_service import ServedModel
+from glassformer.server.uvicorn_server import TranslationServer, bind, run
 from glassformer.translator import Translator
 from tests import small_translator
 
@@ -27,23 +27,23 @@ WORDS = "the animal did not cross the street because it was too tired"
 
 
 @cache
-def served(engine: str = "fast", **options: Any) -> Served:
+def served(engine: str = "fast", **options: Any) -> ServedModel:
     """A small random translator."""
     model = small_translator.model(3, **options)
     opened = open_engine([model], EngineOptions(engine=engine, exact=engine == "plain"))
     translator = Translator(model, small_translator.tokenizer(), engine=opened)
-    return Served("small", translator, simple_choice(model.config))
+    return ServedModel("small", translator, default_alignment_heads(model.config))
 
 
 @cache
-def endless() -> Served:
+def endless() -> ServedModel:
     """One that never ends a sentence by itself: a text of many words keeps it busy for a while."""
     model = small_translator.model(3, output_bias=True)
     with torch.no_grad():
         model.output_projection.bias[model.config.eos_id] = -1e4
     opened = open_engine([model], EngineOptions(engine="plain", exact=True))
     translator = Translator(model, small_translator.tokenizer(), engine=opened)
-    return Served("endless", translator, simple_choice(model.config))
+    return ServedModel("endless", translator, default_alignment_heads(model.config))
 
 
 LONG = " ".join([WORDS] * 20)  # some 500 steps
@@ -53,7 +53,7 @@ MUCH = {"text": [LONG] * 15, "beam": 4}
 class Running:
     """A server that serves, and how to ask it."""
 
-    def __init__(self, port: int, house: House) -> None:
+    def __init__(self, port: int, house: ServerState) -> None:
         self.port, self.house = port, house
 
     def connect(self, timeout: float = 30) -> socket.socket:
@@ -139,11 +139,11 @@ def until_closed(one: socket.socket) -> bytes:
 
 
 @contextmanager
-def running(served: Served, keys: list[str] | None = None, named=None, hosts=(), **limits: Any):
-    house = House(served, Limits(**limits), Keys(keys or []), named)
+def running(served: ServedModel, keys: list[str] | None = None, named=None, hosts=(), **limits: Any):
+    house = ServerState(served, Limits(**limits), APIKeys(keys or []), named)
     started = threading.Event()
     bound = bind("127.0.0.1", 0)
-    server = GlassServer(house, hosts, started.set)
+    server = TranslationServer(house, hosts, started.set)
     thread = threading.Thread(target=run, args=(server, bound), daemon=True)
     thread.start()
     try:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from glassformer.builtin import street
 from glassformer.server.load_shedding import is_whole
-from glassformer.server.translation_service import open_served
+from glassformer.server.translation_service import open_served_model
 from tests.server.running import MUCH, WORDS, endless, running, served, until_closed
 
 
@@ -153,9 +153,9 @@ def test_a_machine_without_uvloop_serves_too(monkeypatch):
 def test_under_load_the_texts_are_those_of_offline_and_the_rest_is_refused():
     """Clients by the dozen for a server of few places: benchmarks/serving_load.py measures what this only tries."""
     sources = [one.source for one in street.sentences("test", 24)]
-    offline = dict(zip(sources, open_served("street").translator.translate(sources), strict=True))
+    offline = dict(zip(sources, open_served_model("street").translator.translate(sources), strict=True))
     statuses: list[int] = []
-    with running(open_served("street"), requests=4, body_seconds=3) as server:
+    with running(open_served_model("street"), requests=4, body_seconds=3) as server:
         server.post("/api/translate", {"text": sources})
         base = resident()
         stalled = [server.connect() for _ in range(50)]

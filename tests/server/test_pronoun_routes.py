@@ -1,14 +1,14 @@
-"""Asking over HTTP who a word is: what `who_is` says, within bounds, and given up when nobody waits."""
+"""Asking over HTTP who a word is: what `resolve_pronoun` says, within bounds, and given up when nobody waits."""
 
 import time
 
 import pytest
 
 from glassformer import load
-from glassformer.coreference import who_is
+from glassformer.coreference import resolve_pronoun
 from glassformer.coreference.question_cost import FEWEST, translations, tries_within
 from glassformer.errors import InputError
-from glassformer.server.translation_service import open_served
+from glassformer.server.translation_service import open_served_model
 from tests.server.running import LONG, WORDS, endless, running, served
 
 TIRED = "The animal didn't cross the street because it was too tired."
@@ -17,7 +17,7 @@ MANY = "The animal and the bird and the fox saw the street and the shore because
 
 @pytest.fixture(scope="module")
 def server():
-    with running(open_served("street")) as found:
+    with running(open_served_model("street")) as found:
         yield found
 
 
@@ -37,7 +37,7 @@ def test_the_answer_is_that_of_who_is(server, street, given):
     found = answer.json()
     instead = given.get("instead")
     swap = (instead["old"], instead["new"]) if instead else None
-    who = who_is(street, TIRED, candidates=given.get("candidates"), swap=swap, tries=found["tries"])
+    who = resolve_pronoun(street, TIRED, candidates=given.get("candidates"), swap=swap, tries=found["tries"])
     assert (tuple(found.get("swap", ())) or None, found["found"]) == (who.swap, who.found)
     assert len(found["readings"]) == len(who.readings)
     for one, reading in zip(found["readings"], who.readings, strict=True):
@@ -112,7 +112,7 @@ class Counting:
 @pytest.mark.parametrize("candidates", [None, ["animal", "street"]])
 def test_a_question_costs_no_more_than_was_counted_before(street, swap, candidates):
     counting = Counting(street)
-    who_is(counting, TIRED, candidates=candidates, swap=swap, tries=20)
+    resolve_pronoun(counting, TIRED, candidates=candidates, swap=swap, tries=20)
     assert 0 < counting.count <= translations(TIRED, "it", candidates, swap is not None, 20)
 
 

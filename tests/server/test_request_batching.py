@@ -13,9 +13,9 @@ from glassformer.data import ForeignTokenizer
 from glassformer.decoding import Beam, Request, Sample
 from glassformer.engine import EngineOptions, open_search_backend
 from glassformer.errors import InputError
-from glassformer.server.fair_queue import Line
-from glassformer.server.http_errors import ClientLeftError, RefusedError
-from glassformer.server.language_pairs import Languages
+from glassformer.server.fair_queue import FairQueue
+from glassformer.server.http_errors import ClientDisconnectedError, HTTPError
+from glassformer.server.language_pairs import LanguagePairs
 from glassformer.server.metrics import Metrics
 from glassformer.server.request_batching import Batcher, Ticket
 from tests.examples import max_examples
@@ -71,13 +71,13 @@ def test_whoever_gives_up_hinders_nobody(config, seed):
     def ask(number: int):
         try:
             return tickets[number].search(asked[number], how)
-        except ClientLeftError:
+        except ClientDisconnectedError:
             return None
 
     def leave() -> None:
         for number in leaving:
             time.sleep(dice.random() / 500)
-            tickets[number].give_up(ClientLeftError())
+            tickets[number].give_up(ClientDisconnectedError())
 
     try:
         with ThreadPoolExecutor(13) as pool:
@@ -101,12 +101,12 @@ def test_what_cannot_be_searched_for_is_said_to_whoever_asks():
             Ticket(batcher).search([Request([config.pad_id])], Beam())
         with pytest.raises(InputError, match="suppressed"):
             Ticket(batcher).search([Request([3])], Beam(suppress=(config.eos_id,)))
-        with pytest.raises(RefusedError, match="fit"):
+        with pytest.raises(HTTPError, match="fit"):
             Ticket(batcher).search([Request([3])] * 11, Beam())
         assert len(Ticket(batcher).search([Request([3])] * 10, Beam())) == 10
     finally:
         batcher.stop()
-    with pytest.raises(RefusedError, match="stopping"):
+    with pytest.raises(HTTPError, match="stopping"):
         Ticket(batcher).search([Request([3])], Beam())
 
 
@@ -118,7 +118,7 @@ def test_stopping_lets_nobody_wait():
     def ask() -> None:
         try:
             Ticket(batcher).search([Request([5] * 30)] * 200, Beam(size=8, shortest=2.0))
-        except RefusedError as error:
+        except HTTPError as error:
             refused.append(error.status == 503)
 
     threads = [threading.Thread(target=ask) for _ in range(5)]
@@ -133,7 +133,7 @@ def test_stopping_lets_nobody_wait():
 
 
 def test_clients_take_turns():
-    line = Line[str]()
+    line = FairQueue[str]()
     line.add("a", ["a1", "a2", "a3"])
     line.add("b", ["b1"])
     assert line.take() == "a1"
@@ -150,7 +150,7 @@ def test_clients_take_turns():
 
 
 def test_a_model_of_one_pair_takes_any_codes():
-    languages = Languages(tokenizer(), None, 2)
+    languages = LanguagePairs(tokenizer(), None, 2)
     assert languages.tokenizer("xx", "yy") is languages.tokenizer(None, "auto") is tokenizer()
 
 
@@ -168,7 +168,7 @@ def test_a_model_of_many_languages_has_a_tokenizer_for_each_pair():
         languages=known,
     )
     many = ForeignTokenizer.joint(own, ["<unk>", "</s>", *known.values(), "▁a", "a"], b"")
-    languages = Languages(many, None, 2)
+    languages = LanguagePairs(many, None, 2)
     assert [one["code"] for one in languages.listed()] == ["en", "de", "fr"]
     first = languages.tokenizer("en", "de")
     assert first.encode("a", "target")[0] != languages.tokenizer("en", "fr").encode("a", "target")[0]

@@ -179,10 +179,10 @@ def shown(value: float) -> str:
 
 def test_the_docs_name_every_route():
     from glassformer.server.app import make_app
-    from glassformer.server.state import House
+    from glassformer.server.state import ServerState
     from tests.server.running import served as small
 
-    house = House(small(), Limits())
+    house = ServerState(small(), Limits())
     try:
         page = (ROOT / "docs/serving.md").read_text()
         for path in make_app(house).app.openapi()["paths"]:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from glassformer.inspection import Trace
 from glassformer.inspection.interventions.changes import RemoveHead
 from glassformer.inspection.tracing.trace_manifest import Folded, folded, unfolded
-from glassformer.server.tensor_slices import Cut, cut, summary
-from glassformer.server.translation_service import open_served
+from glassformer.server.tensor_slices import TensorSlice, cut, summary
+from glassformer.server.translation_service import open_served_model
 from tests.examples import max_examples
 from tests.server.running import WORDS, running, served
 
@@ -88,7 +88,7 @@ def test_the_manifest_says_what_the_trace_is_of(server, manifest, trace):
 
 def test_a_manifest_is_small_however_deep_the_model_is():
     """Below 20 kB for usual sentences, so that a page has something to show at once."""
-    with running(served(encoder_layers=6, decoder_layers=6)) as deep, running(open_served("street")) as street:
+    with running(served(encoder_layers=6, decoder_layers=6)) as deep, running(open_served_model("street")) as street:
         for server in (deep, street):
             assert len(server.post("/api/explore", {"text": SENTENCE}).body) < 20_000
 
@@ -133,9 +133,9 @@ def test_a_summary_has_the_largest_of_every_block(rows, columns, to_rows, to_col
 
 
 def test_numbers_that_float16_does_not_hold_stay_float32():
-    found = cut(torch.tensor([1e6, -torch.inf]), Cut(half=True), 1000)
+    found = cut(torch.tensor([1e6, -torch.inf]), TensorSlice(half=True), 1000)
     assert found.dtype == "float32"
-    assert cut(torch.tensor([1.0, -torch.inf]), Cut(half=True), 1000).dtype == "float16"
+    assert cut(torch.tensor([1.0, -torch.inf]), TensorSlice(half=True), 1000).dtype == "float16"
 
 
 def test_names_fold_and_unfold():
@@ -181,7 +181,7 @@ def test_what_if_is_the_translators(server, manifest, trace):
 
 def test_another_word_changes_who_it_is():
     """The question that this project began with, by HTTP."""
-    with running(open_served("street")) as server:
+    with running(open_served_model("street")) as server:
         before = server.post("/api/explore", {"text": SENTENCE}).json()
         assert "weil es zu müde" in before["target"]["text"]
         words = {"replace": [{"old": "tired", "new": "wide"}]}

@@ -11,7 +11,7 @@ from glassformer.builtin.street import sentences
 from glassformer.decoding import Beam
 from glassformer.engine import EngineOptions, open_engine
 from glassformer.inspection.alignment.word_alignment import align, word_pair
-from glassformer.server.translation_service import Served, open_served
+from glassformer.server.translation_service import ServedModel, open_served_model
 from glassformer.translator import Translator
 from tests.server.running import LONG, WORDS, running, served
 
@@ -80,7 +80,7 @@ def test_many_clients_at_once_get_what_each_would_get_alone(engine, clients, lon
 
 
 def test_the_built_in_model_answers_as_it_does_by_itself():
-    with running(open_served("street")) as server:
+    with running(open_served_model("street")) as server:
         text = "The animal didn't cross the street because it was too tired."
         [found] = server.post("/api/translate", {"text": text, "n_best": 3, "tokens": True}).json()["translations"]
         [own] = load("street", search=Beam(n_best=3)).answer([text])
@@ -95,7 +95,7 @@ def test_another_engine_answers_too():
     engine = open_engine([model], EngineOptions(engine="ctranslate2", workers=1))
     translator = Translator(model, served().translator.tokenizer, engine=engine)
     own = [alone(translator, {"text": text, "beam": 2, "n_best": 2}) for text in SOURCES[:6]]
-    with running(Served("other", translator, served().choice)) as server, ThreadPoolExecutor(6) as pool:
+    with running(ServedModel("other", translator, served().choice)) as server, ThreadPoolExecutor(6) as pool:
         asked = [{"text": text, "beam": 2, "n_best": 2, "tokens": True} for text in SOURCES[:6]]
         answers = list(pool.map(lambda one: server.post("/api/translate", one).json(), asked))
         for answer, [one] in zip(answers, own, strict=True):

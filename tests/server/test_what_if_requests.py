@@ -7,8 +7,8 @@ import pytest
 from glassformer import load
 from glassformer.evaluation import sentence_chrf
 from glassformer.inspection.interventions.changes import AverageHead, CutEdge, RemoveHead, attentions
-from glassformer.server.translation_service import open_served
-from glassformer.server.what_if_requests import GivenUp
+from glassformer.server.translation_service import open_served_model
+from glassformer.server.what_if_requests import RequestCancelled
 from tests.server.running import WORDS, running, served
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -17,7 +17,7 @@ CROSS = "decoder.layers.1.cross_attention"
 
 @pytest.fixture(scope="module")
 def street():
-    with running(open_served("street")) as server:
+    with running(open_served_model("street")) as server:
         yield server
 
 
@@ -115,7 +115,7 @@ def test_heads_of_a_what_if_are_ranked_under_its_changes():
 def test_who_leaves_while_heads_are_ranked_frees_the_bench(monkeypatch):
     """Removing every head of a large model takes a while; it ends at the next head when nobody waits."""
     reached, asked = threading.Event(), []
-    check = GivenUp.check
+    check = RequestCancelled.check
 
     def slowly(self, done, of):
         asked.append(done)
@@ -123,7 +123,7 @@ def test_who_leaves_while_heads_are_ranked_frees_the_bench(monkeypatch):
         threading.Event().wait(0.05)
         check(self, done, of)
 
-    monkeypatch.setattr(GivenUp, "check", slowly)
+    monkeypatch.setattr(RequestCancelled, "check", slowly)
     with running(served()) as server:
         before = server.post("/api/explore", {"text": WORDS}).json()
         with server.connect() as one:

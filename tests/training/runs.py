@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.builtin import street
-from glassformer.training import Interrupted, Watcher, train
+from glassformer.training import Interrupted, ProgressListener, train
 from glassformer.training.progress_listener import Progress
 from tests.processes import forking
 
@@ -67,7 +67,7 @@ def fingerprint(run: Path) -> dict[str, str]:
     }
 
 
-class Listener(Watcher):
+class Listener(ProgressListener):
     """Remembers what was said."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Listener(Watcher):
         self.sayings.append(text)
 
 
-class Signalled(Watcher):
+class Signalled(ProgressListener):
     """Sends its own process a signal as soon as an update is done."""
 
     def __init__(self, update: int, number: int) -> None:
@@ -88,11 +88,11 @@ class Signalled(Watcher):
             os.kill(os.getpid(), self.number)
 
 
-def train_silently(asked: dict[str, Any], watcher: Watcher | None = None) -> None:
+def train_silently(asked: dict[str, Any], watcher: ProgressListener | None = None) -> None:
     """For a process of its own: the exit code says how it ended."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the shell may have told its children to ignore it
     try:
-        train(asked, watcher or Watcher())
+        train(asked, watcher or ProgressListener())
     except Interrupted as stopped:
         raise SystemExit(128 + stopped.received) from None
 
@@ -121,7 +121,9 @@ def _train_and_tell(asked: dict[str, Any], connection: Any) -> None:
         connection.send((error, listener.sayings))
 
 
-def in_own_process(asked: dict[str, Any], watcher: Watcher | None = None) -> multiprocessing.process.BaseProcess:
+def in_own_process(
+    asked: dict[str, Any], watcher: ProgressListener | None = None
+) -> multiprocessing.process.BaseProcess:
     """A trainer that can be killed. The server that forks it has imported everything already."""
     process = forking().Process(target=train_silently, args=(asked, watcher))
     process.start()

@@ -19,7 +19,7 @@ from glassformer.training import RunSettings, train
 from glassformer.training import run_resources as machine
 from glassformer.training.default_choices import SIZES, choose_model, choose_tokenizer
 from glassformer.training.run_settings import DataSettings
-from glassformer.training.weight_averaging import MovingAverage, mean, wearing
+from glassformer.training.weight_averaging import MovingAverage, mean, using_weights
 from glassformer.translator import Translator
 from tests.training.runs import Listener, options, trained, write_corpus
 
@@ -151,7 +151,7 @@ def test_the_moving_average_is_its_formula():
         average.update(model, number)
     torch.testing.assert_close(average.weights["weight"], expected)
     own = model.weight.detach().clone()
-    with wearing(model, average.weights):
+    with using_weights(model, average.weights):
         torch.testing.assert_close(model.weight, expected)
     assert torch.equal(model.weight, own)
 

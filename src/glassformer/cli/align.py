@@ -58,7 +58,7 @@ def align(
         raise SettingsError(f"--words {count!r} is neither {' nor '.join(WORDS)}.")
 
     from glassformer.data import corpus
-    from glassformer.inspection.alignment.word_alignment import read_choice
+    from glassformer.inspection.alignment.word_alignment import read_alignment_heads
     from glassformer.model import load_model
     from glassformer.model_location import BUILT_IN, find_model, tokenizer_of
     from glassformer.translator import in_languages
@@ -75,11 +75,11 @@ def align(
         typer.echo(json.dumps(_as_table(chosen), indent=2) if as_json else _shown(chosen))
         _keep(chosen, directory, built_in=model in BUILT_IN and not Path(model).is_dir())
         return
-    choice = read_choice(directory, opened.config)
+    choice = read_alignment_heads(directory, opened.config)
 
     def work(out: WholeLines) -> None:
         from glassformer.inspection.alignment import word_alignment
-        from glassformer.inspection.alignment.alignment_error_rate import agreement, written
+        from glassformer.inspection.alignment.alignment_error_rate import alignment_score, written
 
         tally = _Tally()
         found: list[list[tuple[int, int]]] = []
@@ -98,7 +98,7 @@ def align(
                 )
                 counter.add(len(group))
         if links is not None:
-            how = agreement(found, links)
+            how = alignment_score(found, links)
             typer.echo(
                 f"AER {how.aer:.4f}, precision {how.precision:.4f}, recall {how.recall:.4f} on {pairs:,} pairs.",
                 err=True,
@@ -243,10 +243,10 @@ def _shown(chosen: "Chosen") -> str:
 
 
 def _keep(chosen: "Chosen", directory: Path, built_in: bool) -> None:
-    from glassformer.inspection.alignment.word_alignment import FILE, write_choice
+    from glassformer.inspection.alignment.word_alignment import FILE, write_alignment_heads
 
     if built_in:
         typer.echo("A built-in model keeps the choice that it came with: copy it to choose another.", err=True)
         return
-    write_choice(chosen.choice, directory)
+    write_alignment_heads(chosen.choice, directory)
     typer.echo(f"Kept in {directory / FILE}.", err=True)

@@ -145,11 +145,11 @@ def _who(
     as_json: bool,
 ) -> str:
     from glassformer.cli.explained.who import who_json, who_text
-    from glassformer.coreference import who_is
+    from glassformer.coreference import resolve_pronoun
 
     said = listed(pronouns) or []
     own = dict(pair(one, "--pronouns") for one in said if "=" in one)
-    found = who_is(
+    found = resolve_pronoun(
         translator,
         text,
         word,

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from glassformer.inspection import Recording
-    from glassformer.inspection.interventions.cross_attention_matrices import KeysValues, Matrices, Row
+    from glassformer.inspection.interventions.cross_attention_matrices import KeysValues, Matrices, MatrixSourceResult
     from glassformer.model import Transformer
 
 
@@ -162,7 +162,7 @@ def answer_json(found: "KeysValues") -> dict[str, Any]:
     }
 
 
-def _row(row: "Row") -> dict[str, Any]:
+def _row(row: "MatrixSourceResult") -> dict[str, Any]:
     return {
         "made_with": row.choice.name,
         "taken": row.choice.taken,

@@ -121,29 +121,29 @@ def serving(
 ) -> None:
     """Serve until told to stop. `tell` hears the model's name and the server's address once it listens."""
     try:
-        from glassformer.server.uvicorn_server import GlassServer, address_of, bind, run
+        from glassformer.server.uvicorn_server import TranslationServer, address_of, bind, run
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("fastapi", "starlette", "uvicorn"):
             raise
         raise GlassformerError(MISSING) from None
     from glassformer.server.api_keys import read_keys
-    from glassformer.server.state import House
-    from glassformer.server.translation_service import open_served
+    from glassformer.server.state import ServerState
+    from glassformer.server.translation_service import open_served_model
 
     bounds = limits_from(limits)
     keys = read_keys(key_file) if key_file is not None else None
     bound = bind(host, port)  # before the model is read, which takes longer
     try:
         _check_reach(bound, keys is not None or everybody)
-        served = open_served(
+        served = open_served_model(
             model,
             engine=None if engine is None else engine(),
             longest=longest,
             source_language=source_language,
             target_language=target_language,
         )
-        server = GlassServer(
-            House(served, bounds, keys, named), allow_host, lambda: tell(served.name, address_of(bound))
+        server = TranslationServer(
+            ServerState(served, bounds, keys, named), allow_host, lambda: tell(served.name, address_of(bound))
         )
         sys.setswitchinterval(TURN)
         gc.freeze()  # what is there now stays: to look through all of it for garbage would stop everything for 0.1 s

@@ -11,13 +11,13 @@ from rich.table import Column
 
 from glassformer.data import Pair
 from glassformer.evaluation import Scores
-from glassformer.training.progress_listener import Progress, Watcher
+from glassformer.training.progress_listener import Progress, ProgressListener
 from glassformer.training.run_report import duration
 
 SECONDS_BETWEEN_LINES = 30.0
 
 
-class LinesWatcher(Watcher):
+class LinesWatcher(ProgressListener):
     """A line now and then."""
 
     def __init__(self) -> None:

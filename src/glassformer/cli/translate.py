@@ -29,7 +29,7 @@ from glassformer.cli.search_options import (
 from glassformer.errors import DataError
 
 if TYPE_CHECKING:
-    from glassformer.translator import Answer, Translation, Translator
+    from glassformer.translator import Translation, TranslationCandidate, Translator
 
 DRAW, WISH = "Drawing by chance", "What must or may not come"  # panels of the help
 GROUP = 1024  # lines translated together: enough to sort them by length, few enough to wait for
@@ -110,7 +110,7 @@ def translate(
     if mbr is not None:
         sample, epsilon = True, 0.02 if epsilon is None else epsilon  # the least harmful tail (arXiv:2305.09860)
 
-    from glassformer.translator import Translator, Wish
+    from glassformer.translator import Constraints, Translator
 
     rules: dict[str, Any] = {
         "shortest": shortest,
@@ -136,7 +136,7 @@ def translate(
     )
     if suppress:
         translator.search = how.model_copy(update={"suppress": translator.tokenizer.ids_of(suppress)})
-    wish = Wish(prefix, tuple(phrase or ()))
+    wish = Constraints(prefix, tuple(phrase or ()))
     incoming = Input(open_input(text), "stdin" if text == "-" else text) if not is_text else [_argument(text)]
     shown = _Shown(translator, model, as_json, n_best)
 
@@ -161,10 +161,10 @@ class _Shown:
     def __init__(self, translator: "Translator", model: str, as_json: bool, n_best: int) -> None:
         self.translator, self.as_json, self.n_best = translator, as_json, n_best
         if as_json:
-            from glassformer.inspection.alignment.word_alignment import read_choice
+            from glassformer.inspection.alignment.word_alignment import read_alignment_heads
             from glassformer.model_location import find_model
 
-            self.choice = read_choice(find_model(model), translator.model.config)
+            self.choice = read_alignment_heads(find_model(model), translator.model.config)
 
     def __call__(self, translations: "list[Translation]") -> list[str]:
         if self.as_json:
@@ -201,7 +201,7 @@ class _Shown:
         return found
 
 
-def numbers(answer: "Answer") -> dict[str, Any]:
+def numbers(answer: "TranslationCandidate") -> dict[str, Any]:
     """What is known of an answer, for JSON."""
     return {
         "score": round(answer.score, 6),

@@ -1,7 +1,7 @@
 """Who is "it"? What a translation model takes a word to refer to: by what it does, and by what one sees inside."""
 
-from glassformer.coreference.pronoun_evidence import Evidence
-from glassformer.coreference.resolve_pronoun import who_is
-from glassformer.coreference.verdict import Reading, Who
+from glassformer.coreference.pronoun_evidence import PronounEvidence
+from glassformer.coreference.resolve_pronoun import resolve_pronoun
+from glassformer.coreference.verdict import PronounReading, PronounVerdict
 
-__all__ = ["Evidence", "Reading", "Who", "who_is"]
+__all__ = ["PronounEvidence", "PronounReading", "PronounVerdict", "resolve_pronoun"]

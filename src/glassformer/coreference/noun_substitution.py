@@ -68,7 +68,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Following:
+class SubstitutionResult:
     """How often the pronoun followed a candidate."""
 
     followed: int
@@ -121,9 +121,9 @@ def alternatives(slots: Sequence[Slot], place: int) -> list[str]:
     return usual if was in usual else [was, *usual]
 
 
-def following(own: Slot, place: int) -> Following:
+def following(own: Slot, place: int) -> SubstitutionResult:
     """How often the pronoun changed with this noun, of the times that anything agreed anew."""
     variants = [variant for variant in own.clean if own.elsewhere(variant) in ((), (place,))]
     followed = [variant for variant in variants if place in variant.changed]
     shown = [variant for variant in variants if place in variant.changed or own.article in variant.changed]
-    return Following(len(followed), len(shown), len(variants))
+    return SubstitutionResult(len(followed), len(shown), len(variants))

@@ -10,7 +10,7 @@ NATS = 0.5
 
 
 @dataclass(frozen=True)
-class Evidence:
+class PronounEvidence:
     """One row: a number a candidate, the larger the more."""
 
     kind: str
@@ -28,7 +28,7 @@ class Evidence:
         return self.values.index(max(self.values)) if _ahead(self.values) > self.least else None
 
 
-def decide(evidence: Sequence[Evidence]) -> int | None:
+def decide(evidence: Sequence[PronounEvidence]) -> int | None:
     """What the model does decides: whom the pronoun follows; where that is not clear, whose pronoun is likelier.
 
     What one sees inside decides nothing: of all evidence it misleads most (docs/who-is-it.md has the numbers).

@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 
 from glassformer.coreference.internal_evidence import inside
 from glassformer.coreference.noun_substitution import (
-    Following,
     Slot,
+    SubstitutionResult,
     alternatives,
     following,
     normal,
     pronoun_place,
     slot,
 )
-from glassformer.coreference.pronoun_evidence import Evidence
-from glassformer.coreference.source_words import Spot, content_words, find, noun_phrases, others
-from glassformer.coreference.verdict import Reading, Who, with_pronouns
+from glassformer.coreference.pronoun_evidence import PronounEvidence
+from glassformer.coreference.source_words import WordSpan, content_words, find, noun_phrases, others
+from glassformer.coreference.verdict import PronounReading, PronounVerdict, with_pronouns
 from glassformer.data import AnyTokenizer, IdsOnly
 from glassformer.errors import InputError
 from glassformer.translator import Translator
@@ -28,7 +28,7 @@ TRIES = 84
 """Words tried in a noun's place."""
 
 
-def who_is(
+def resolve_pronoun(
     translator: Translator,
     text: str,
     word: str = "it",
@@ -38,7 +38,7 @@ def who_is(
     own_pronouns: dict[str, str] | None = None,
     nouns: Sequence[str] | None = None,
     tries: int = TRIES,
-) -> Who:
+) -> PronounVerdict:
     """Which of the candidates this model takes a word for, by all evidence there is.
 
     `candidates`: nouns of the sentence; without them, those behind an English determiner.
@@ -51,7 +51,7 @@ def who_is(
     if isinstance(tokenizer, IdsOnly):
         tokenizer.encode(text, "source")  # says what is missing
         raise AssertionError
-    asking = Asking(translator, tokenizer, pronouns or (), own_pronouns or {}, nouns, tries)
+    asking = PronounQuestion(translator, tokenizer, pronouns or (), own_pronouns or {}, nouns, tries)
     readings = [asking.read(text, find(text, word), candidates)]
     found = swap is None
     swap = swap or asking.otherwise(readings[0])
@@ -65,11 +65,13 @@ def who_is(
         if reading.verdict is not None and reading.pronoun is not None
     }
     own |= {name: normal(pronoun) for name, pronoun in (own_pronouns or {}).items()}
-    return Who([with_pronouns(asking.scored(reading, list(own.values())), own) for reading in readings], swap, found)
+    return PronounVerdict(
+        [with_pronouns(asking.scored(reading, list(own.values())), own) for reading in readings], swap, found
+    )
 
 
 @dataclass(frozen=True)
-class Asking:
+class PronounQuestion:
     """A translator, and what its user already says."""
 
     translator: Translator
@@ -79,7 +81,7 @@ class Asking:
     nouns: Sequence[str] | None
     tries: int
 
-    def read(self, text: str, word: Spot, candidates: Sequence[str] | None) -> Reading:
+    def read(self, text: str, word: WordSpan, candidates: Sequence[str] | None) -> PronounReading:
         """One sentence's table."""
         [answer] = self.translator.answer([text])[0].answers[:1]
         spots = self._candidates(text, word, candidates, answer.text)
@@ -89,7 +91,7 @@ class Asking:
         evidence = inside(self.translator, self.tokenizer, text, answer, word, spots, place)
         if place is not None:
             evidence.append(followed([following(own, place) for own in slots]))
-        return Reading(
+        return PronounReading(
             source=text,
             translation=answer.text,
             word=word.text,
@@ -100,7 +102,7 @@ class Asking:
             evidence=evidence,
         )
 
-    def _candidates(self, text: str, word: Spot, named: Sequence[str] | None, translation: str) -> list[Spot]:
+    def _candidates(self, text: str, word: WordSpan, named: Sequence[str] | None, translation: str) -> list[WordSpan]:
         if named is not None:
             spots = [find(text, name) for name in named]
         else:
@@ -114,12 +116,12 @@ class Asking:
             )
         return spots
 
-    def _whole(self, text: str, phrases: Sequence[Spot], translation: str) -> Spot:
+    def _whole(self, text: str, phrases: Sequence[WordSpan], translation: str) -> WordSpan:
         """How far a noun goes: as far as a single word can take its place and leave all else as it is."""
         if len(phrases) == 1:
             return phrases[0]
 
-        def fitting(spot: Spot) -> int:
+        def fitting(spot: WordSpan) -> int:
             own = self._slot(text, spot, [spot], translation, PROBES)
             return len({variant.words[own.column] for variant in own.clean if own.column is not None})
 
@@ -129,7 +131,9 @@ class Asking:
                 best, fit = longer, more
         return best
 
-    def _slot(self, text: str, spot: Spot, spots: Sequence[Spot], translation: str, most: int | None = None) -> Slot:
+    def _slot(
+        self, text: str, spot: WordSpan, spots: Sequence[WordSpan], translation: str, most: int | None = None
+    ) -> Slot:
         besides = [one.text for one in spots]
         if self.nouns is not None:
             nouns = [noun for noun in self.nouns if noun not in besides]
@@ -148,7 +152,7 @@ class Asking:
         found = pronoun_place(slots, given)
         return given[0] if found is None else found
 
-    def scored(self, reading: Reading, pronouns: Sequence[str]) -> Reading:
+    def scored(self, reading: PronounReading, pronouns: Sequence[str]) -> PronounReading:
         """The reading with the scores of these pronouns too."""
         new = [word for word in pronouns if word not in reading.scores]
         if reading.place is None or not new:
@@ -168,7 +172,7 @@ class Asking:
         scored = self.translator.score([text] * len(texts), texts)
         return {one: sum(answer.log_probabilities) for one, answer in zip(choices, scored, strict=True)}
 
-    def otherwise(self, reading: Reading) -> tuple[str, str] | None:
+    def otherwise(self, reading: PronounReading) -> tuple[str, str] | None:
         """A word, and another in its place with which the pronoun is another one though all nouns are the same.
 
         Then the word is taken for another candidate. Of several, the one whose translation the model finds likeliest.
@@ -194,10 +198,10 @@ class Asking:
         return max(found)[1] if found else None
 
 
-def followed(follows: Sequence[Following]) -> Evidence:
+def followed(follows: Sequence[SubstitutionResult]) -> PronounEvidence:
     """Whom the pronoun follows."""
     note = ", ".join(f"{one.followed} of {one.shown}" for one in follows)
-    return Evidence("following", "the pronoun follows, when replaced", [one.share for one in follows], note=note)
+    return PronounEvidence("following", "the pronoun follows, when replaced", [one.share for one in follows], note=note)
 
 
 def _like(old: str, word: str) -> str:

@@ -33,7 +33,7 @@ NEAREST = 0.3
 
 
 @dataclass(frozen=True)
-class Spot:
+class WordSpan:
     """A word, or a few in a row, in a source."""
 
     text: str
@@ -54,7 +54,7 @@ def _cased(word: str, like: str) -> str:
     return word[:1].upper() + word[1:] if like[:1].isupper() and len(like) > 1 and not like.isupper() else word
 
 
-def find(sentence: str, name: str) -> Spot:
+def find(sentence: str, name: str) -> WordSpan:
     """The word of this name; "it#2" is the second of them."""
     wanted, _, number = name.rpartition("#")
     if not (wanted and number.isdecimal() and len(number) < 10 and int(number) > 0):
@@ -64,10 +64,10 @@ def find(sentence: str, name: str) -> Spot:
         raise InputError(f"There is no word {wanted!r} in {sentence!r}.")
     if int(number) > len(found):
         raise InputError(f"{wanted!r} occurs {len(found)} times in {sentence!r}, and not {number}.")
-    return Spot(found[int(number) - 1][0], found[int(number) - 1].start())
+    return WordSpan(found[int(number) - 1][0], found[int(number) - 1].start())
 
 
-def noun_phrases(sentence: str, word: Spot) -> list[list[Spot]]:
+def noun_phrases(sentence: str, word: WordSpan) -> list[list[WordSpan]]:
     """What may be nouns: behind each determiner one word, two, three, as far as nothing ends them."""
     spots = _spots(sentence)
     phrases = []
@@ -80,22 +80,22 @@ def noun_phrases(sentence: str, word: Spot) -> list[list[Spot]]:
             if spots[j].text.lower() in STOPS or between.strip() or spots[j].start == word.start:
                 break
             first = spots[i + 1].start
-            lengths.append(Spot(sentence[first : spots[j].end], first))
+            lengths.append(WordSpan(sentence[first : spots[j].end], first))
         if lengths:
             phrases.append(lengths)
     return phrases
 
 
-def content_words(sentence: str) -> list[Spot]:
+def content_words(sentence: str) -> list[WordSpan]:
     """The words that are no determiners, pronouns or conjunctions."""
     return [spot for spot in _spots(sentence) if spot.text.lower() not in STOPS]
 
 
-def _spots(sentence: str) -> list[Spot]:
-    return [Spot(found[0], found.start()) for found in re.finditer(r"\w+(?:['’-]\w+)*", sentence)]
+def _spots(sentence: str) -> list[WordSpan]:
+    return [WordSpan(found[0], found.start()) for found in re.finditer(r"\w+(?:['’-]\w+)*", sentence)]
 
 
-def tokens_of(spot: Spot, sentence: str, pieces: Sequence[str], tokenizer: AnyTokenizer) -> list[int]:
+def tokens_of(spot: WordSpan, sentence: str, pieces: Sequence[str], tokenizer: AnyTokenizer) -> list[int]:
     """The places of its tokens."""
     before = len(_texts(sentence[: spot.start]))
     count = len(_texts(spot.text))

@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from glassformer.coreference.noun_substitution import normal
-from glassformer.coreference.pronoun_evidence import Evidence, decide
+from glassformer.coreference.pronoun_evidence import PronounEvidence, decide
 
 
 @dataclass(frozen=True)
-class Reading:
+class PronounReading:
     """One sentence, and what this model takes the word for in it."""
 
     source: str
@@ -21,7 +21,7 @@ class Reading:
     """The log-probability of the translation with each alternative in the pronoun's place, in nats."""
     own_pronouns: list[str | None]
     """Which pronoun each candidate has, where that is known."""
-    evidence: list[Evidence]
+    evidence: list[PronounEvidence]
 
     @property
     def pronoun(self) -> str | None:
@@ -66,17 +66,17 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Who:
+class PronounVerdict:
     """What a word is taken for, in a sentence and (if asked) in a second one that differs in a word."""
 
-    readings: list[Reading]
+    readings: list[PronounReading]
     swap: tuple[str, str] | None
     """The word that differs, and what stands there in the second sentence."""
     found: bool
     """Whether the second sentence was looked for, rather than asked for."""
 
 
-def with_pronouns(reading: Reading, own: dict[str, str]) -> Reading:
+def with_pronouns(reading: PronounReading, own: dict[str, str]) -> PronounReading:
     """The reading with a row of whose pronoun is likelier, where each candidate's is known."""
     pronouns = [own.get(name) for name in reading.candidates]
     values = [reading.scores[word] for word in pronouns if word in reading.scores and word is not None]
@@ -84,5 +84,5 @@ def with_pronouns(reading: Reading, own: dict[str, str]) -> Reading:
     if len(values) < len(pronouns):
         return reading
     best = max(reading.scores.values())
-    row = Evidence("pronoun", "log p with it, nats behind the best", [value - best for value in values])
+    row = PronounEvidence("pronoun", "log p with it, nats behind the best", [value - best for value in values])
     return replace(reading, evidence=[*reading.evidence, row])

@@ -11,7 +11,7 @@ from glassformer.model.attention import Attention, KeyValues
 from glassformer.model.config import ModelConfig
 from glassformer.model.dims import Bool, Float, Tensor
 from glassformer.model.dropout import dropout
-from glassformer.model.state import Past, PastCell, PastKeyValues
+from glassformer.model.state import KVCache, Past, RecurrentState
 from glassformer.model.tap import Tap
 
 
@@ -106,7 +106,7 @@ class Recurrence(nn.Module):
         self.cell = Tap("B T D")
         self.output = Tap("B T D")
 
-    def forward(self, x: Float[Tensor, "B T D"], past: PastCell) -> Float[Tensor, "B T D"]:
+    def forward(self, x: Float[Tensor, "B T D"], past: RecurrentState) -> Float[Tensor, "B T D"]:
         """x is the whole target, or the newest tokens of it; `past` is what is left of their elders, and goes on."""
         x = self.input(x)
         candidate = self.candidate(self.candidate_proj(x))
@@ -179,13 +179,13 @@ class DecoderLayer(nn.Module):
         `source` is this layer's own K and V of the encoder's output: the same for every target position.
         """
         if self.recurrent:
-            past = past if isinstance(past, PastCell) else PastCell()
+            past = past if isinstance(past, RecurrentState) else RecurrentState()
             y = self.recurrence(self.recurrence_norm.before(x), past)
             x = self.recurrence_norm.after(x, y)
         else:
             y = self.self_attention_norm.before(x)
             own = self.self_attention.keys_values(y, turn)
-            own = past.extend(own) if isinstance(past, PastKeyValues) else own
+            own = past.extend(own) if isinstance(past, KVCache) else own
             y = self.self_attention(y, *own, target_visible, bias, turn)
             x = self.self_attention_norm.after(x, y)
 
@@ -198,4 +198,4 @@ class DecoderLayer(nn.Module):
 
     def nothing_yet(self) -> Past:
         """What this layer remembers before the first position."""
-        return PastCell() if self.recurrent else PastKeyValues()
+        return RecurrentState() if self.recurrent else KVCache()

@@ -17,7 +17,7 @@ from glassformer.model.positions import RelativeBias, additive_positions, turns
 from glassformer.model.tap import Tap
 
 
-class Order(NamedTuple):
+class PositionTerms(NamedTuple):
     """How order enters self-attention, where it does: a bias on the scores, or turns of q and k."""
 
     bias: Float[Tensor, "H Q M"] | None
@@ -79,10 +79,10 @@ class Stack(nn.Module, Generic[Layer]):
         # Attention gives padding the weight 0, but 0 × NaN is NaN: nothing of padding comes in at all.
         return self.input(x.masked_fill(~present[:, :, None], 0))
 
-    def order(self, first: int, queries: int, like: Tensor) -> Order:
+    def order(self, first: int, queries: int, like: Tensor) -> PositionTerms:
         """For queries at first, first + 1, ... and keys from 0 up to the last query."""
         config = self.config
-        return Order(
+        return PositionTerms(
             bias=None if self.relative_bias is None else self.relative_bias(first, queries, first + queries),
             turn=turns(first, queries, config.d_head, config.rotary_base, like)
             if config.positions == "rotary"

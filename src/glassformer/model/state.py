@@ -11,7 +11,7 @@ from glassformer.model.dims import Bool, Float, Int, Tensor
 FIRST_CAPACITY = 16
 
 
-class PastKeyValues:
+class KVCache:
     """One layer's own keys and values so far, in buffers with room to spare: a step writes, it does not copy."""
 
     def __init__(self) -> None:
@@ -27,9 +27,9 @@ class PastKeyValues:
         self.length = end
         return KeyValues(buffers.k[:, :, :end], buffers.v[:, :, :end])
 
-    def reorder(self, rows: Int[Tensor, " R"]) -> "PastKeyValues":
+    def reorder(self, rows: Int[Tensor, " R"]) -> "KVCache":
         """The past of the named rows, in their order; a row may come twice, or not at all."""
-        chosen = PastKeyValues()
+        chosen = KVCache()
         if self._buffers is not None:
             k, v = (buffer[:, :, : self.length].index_select(0, rows) for buffer in self._buffers)
             chosen.extend(KeyValues(k, v))
@@ -50,19 +50,19 @@ class PastKeyValues:
 
 
 @dataclass
-class PastCell:
+class RecurrentState:
     """What a recurrent layer remembers: one vector, however long the target."""
 
     length: int = 0
     cell: Float[Tensor, "B D"] | None = None
     """None before the first position."""
 
-    def reorder(self, rows: Int[Tensor, " R"]) -> "PastCell":
+    def reorder(self, rows: Int[Tensor, " R"]) -> "RecurrentState":
         """The past of the named rows, in their order."""
-        return PastCell(self.length, None if self.cell is None else self.cell.index_select(0, rows))
+        return RecurrentState(self.length, None if self.cell is None else self.cell.index_select(0, rows))
 
 
-Past = PastKeyValues | PastCell
+Past = KVCache | RecurrentState
 
 
 @dataclass

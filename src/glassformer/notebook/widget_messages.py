@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from glassformer.inspection.alignment.word_alignment import simple_choice
+from glassformer.inspection.alignment.word_alignment import default_alignment_heads
 from glassformer.inspection.explorer import Packed
 
 if TYPE_CHECKING:
@@ -65,12 +65,12 @@ class FromModel:
     def __init__(self, translator: "Translator", name: str) -> None:
         from glassformer.server.app import make_app
         from glassformer.server.limits import Limits
-        from glassformer.server.state import House
-        from glassformer.server.translation_service import Served
+        from glassformer.server.state import ServerState
+        from glassformer.server.translation_service import ServedModel
 
         self.name = name
-        served = Served(name or "glassformer", translator, simple_choice(translator.model.config))
-        self._app = make_app(House(served, Limits()))
+        served = ServedModel(name or "glassformer", translator, default_alignment_heads(translator.model.config))
+        self._app = make_app(ServerState(served, Limits()))
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="explorer", daemon=True).start()
 

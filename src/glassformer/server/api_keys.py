@@ -10,7 +10,7 @@ SHORTEST = 16
 LARGEST_FILE = 1_000_000
 
 
-class Keys:
+class APIKeys:
     """Those that open the door; with none of them it stands open."""
 
     def __init__(self, keys: list[str]) -> None:
@@ -34,7 +34,7 @@ def _digest(key: str) -> bytes:
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
 
 
-def read_keys(path: Path) -> Keys:
+def read_keys(path: Path) -> APIKeys:
     """A key a line; blank lines and those that begin with # are passed over."""
     try:
         with path.open("rb") as file:
@@ -59,4 +59,4 @@ def read_keys(path: Path) -> Keys:
         keys.append(key)
     if not keys:
         raise DataError(f"{path} holds no key: a line a key.")
-    return Keys(keys)
+    return APIKeys(keys)

@@ -20,20 +20,20 @@ from glassformer.server import page_routes as static
 from glassformer.server import pronoun_routes as who
 from glassformer.server import trace_routes as explore
 from glassformer.server import translate_routes as translating
-from glassformer.server.http_errors import ClientLeftError, RefusedError, printable
+from glassformer.server.http_errors import ClientDisconnectedError, HTTPError, printable
 from glassformer.server.language_pairs import AUTO
 from glassformer.server.load_shedding import WORK
-from glassformer.server.middleware import Asked, Door, Guard, responses
+from glassformer.server.middleware import AccessPolicy, Asked, ProtectionMiddleware, responses
 from glassformer.server.openapi import describe
 from glassformer.server.schemas import Health, Wrong
-from glassformer.server.state import House
+from glassformer.server.state import ServerState
 
 DIRECT = {("GET", "/health"), *(("POST", path) for path in WORK)}
 SILENT: Any = {"auto_configure": False, "tracing": False, "metrics": False, "logs": False}
 """FastAPI's own telemetry: nothing leaves this server but answers."""
 
 
-def make_app(house: House, hosts: Sequence[str] = ()) -> Guard:
+def make_app(house: ServerState, hosts: Sequence[str] = ()) -> ProtectionMiddleware:
     """An ASGI app. `hosts`: names that it is known by, beside localhost and addresses in digits."""
 
     @asynccontextmanager
@@ -63,10 +63,10 @@ def make_app(house: House, hosts: Sequence[str] = ()) -> Guard:
     served = house.service.served
     app.openapi = lambda: _description(app, house)  # type: ignore[method-assign]
     app.include_router(static.routes(static.page_files(), served.name, __version__, app.openapi, house.shelf))
-    door = Door(
+    door = AccessPolicy(
         house.limits, house.metrics, house.keys, tuple(host.lower() for host in hosts), is_full=house.desk.is_full
     )
-    return Guard(app, door, direct([*app.routes, *translates.routes]))
+    return ProtectionMiddleware(app, door, direct([*app.routes, *translates.routes]))
 
 
 def direct(routes: Sequence[BaseRoute]) -> dict[Asked, ASGIApp]:
@@ -93,7 +93,7 @@ def _alone(route: APIRoute) -> ASGIApp:
     return answer
 
 
-def _say_how_it_goes(app: FastAPI, house: House) -> None:
+def _say_how_it_goes(app: FastAPI, house: ServerState) -> None:
     served = house.service.served
 
     stopping: dict[int | str, dict[str, Any]] = {503: {"model": Health | Wrong, "description": "Stopping, or busy."}}
@@ -128,21 +128,21 @@ def _say_how_it_goes(app: FastAPI, house: House) -> None:
         }
 
 
-def _description(app: FastAPI, house: House) -> dict[str, Any]:
+def _description(app: FastAPI, house: ServerState) -> dict[str, Any]:
     if app.openapi_schema is None:
         app.openapi_schema = describe(app, house.limits, bool(house.keys))
     return app.openapi_schema
 
 
-def as_refusal(error: Exception) -> RefusedError:
+def as_refusal(error: Exception) -> HTTPError:
     """What a client is told of an error."""
-    if isinstance(error, RefusedError):
+    if isinstance(error, HTTPError):
         return error
     if isinstance(error, HTTPException):
-        return RefusedError(error.status_code, f"{error.detail}.")
+        return HTTPError(error.status_code, f"{error.detail}.")
     if isinstance(error, GlassformerError):
-        return RefusedError(422, str(error))
-    return RefusedError(422, "The address asks for something that is not understood.")
+        return HTTPError(422, str(error))
+    return HTTPError(422, "The address asks for something that is not understood.")
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -165,6 +165,6 @@ HANDLERS: dict[type[Exception], Any] = {
     GlassformerError: _refused,
     HTTPException: _refused,
     RequestValidationError: _refused,
-    ClientLeftError: _gone,
+    ClientDisconnectedError: _gone,
     Exception: _broken,
 }

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 
-class Line(Generic[Item]):
+class FairQueue(Generic[Item]):
     """Items that wait. Whoever comes with one does not stand behind all of somebody else's hundred."""
 
     def __init__(self) -> None:

@@ -10,11 +10,11 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from glassformer.errors import GlassformerError
 from glassformer.inspection import explorer
 from glassformer.inspection.figures import VIEWS, FigureOptions
-from glassformer.server.http_errors import RefusedError
+from glassformer.server.http_errors import HTTPError
 from glassformer.server.middleware import FIGURE_POLICY, responses
-from glassformer.server.state import FLAG, IMMUTABLE, House, flag
+from glassformer.server.state import FLAG, IMMUTABLE, ServerState, flag
 from glassformer.server.trace_limits import WRONG, attached, small_enough
-from glassformer.server.trace_store import Kept
+from glassformer.server.trace_store import StoredTrace
 
 NUMBER = {"pattern": "^[0-9]{1,9}$"}
 PAGE: dict[int | str, dict[str, Any]] = {
@@ -39,7 +39,7 @@ def _option(name: str, schema: dict[str, Any] | None = None) -> Any:
     return Query(None, description=_meanings()[name], json_schema_extra=schema)
 
 
-def routes(house: House) -> APIRouter:
+def routes(house: ServerState) -> APIRouter:
     router = APIRouter()
 
     @router.get(
@@ -63,7 +63,7 @@ def routes(house: House) -> APIRouter:
         scale: str | None = Query(None, description="Of a .png: 1 to 4.", json_schema_extra={"pattern": "^[1-4]$"}),
     ) -> Response:
         if kind not in ("svg", "png"):
-            raise RefusedError(404, "A figure is .svg or .png.")
+            raise HTTPError(404, "A figure is .svg or .png.")
         given = {
             "at": at,
             "head": _number("head", head),
@@ -76,7 +76,7 @@ def routes(house: House) -> APIRouter:
         options = {name: value for name, value in given.items() if value is not None}
         kept, size = house.store.get(id), _number("scale", scale) or 2
         if not 1 <= size <= 4:
-            raise RefusedError(422, f"scale = {size} is not from 1 to 4.")
+            raise HTTPError(422, f"scale = {size} is not from 1 to 4.")
         content = await house.bench.do(request, lambda: _drawn(kept, view, kind, size, options))
         media_type = "image/svg+xml" if kind == "svg" else "image/png"
         headers = {"cache-control": IMMUTABLE, "content-security-policy": FIGURE_POLICY}
@@ -119,13 +119,13 @@ def routes(house: House) -> APIRouter:
     return router
 
 
-def _drawn(kept: Kept, view: str, kind: str, scale: int, options: dict[str, Any]) -> bytes:
+def _drawn(kept: StoredTrace, view: str, kind: str, scale: int, options: dict[str, Any]) -> bytes:
     with _drawing():
         drawn = kept.trace.figure(view, **options)
         return drawn.svg.encode() if kind == "svg" else drawn.png(scale)
 
 
-def _story(house: House, kept: Kept, options: dict[str, Any]) -> bytes:
+def _story(house: ServerState, kept: StoredTrace, options: dict[str, Any]) -> bytes:
     with _drawing():
         content = kept.trace.story(name=house.service.served.name, **options).html.encode()
     return small_enough("page", content, house.limits.answer_bytes)
@@ -137,14 +137,14 @@ def _drawing() -> Iterator[None]:
         yield
     except GlassformerError as error:
         if type(error) is GlassformerError:  # what is missing here, not what was asked
-            raise RefusedError(501, str(error)) from None
+            raise HTTPError(501, str(error)) from None
         raise
 
 
-def _page(house: House, kept: Kept, detail: str, name: str) -> bytes:
+def _page(house: ServerState, kept: StoredTrace, detail: str, name: str) -> bytes:
     kind = next((known for known in explorer.DETAILS if known == detail), None)
     if kind is None:
-        raise RefusedError(422, f"detail is one of {', '.join(explorer.DETAILS)}, and not {detail!r}.")
+        raise HTTPError(422, f"detail is one of {', '.join(explorer.DETAILS)}, and not {detail!r}.")
     content = explorer.page_of(kept.trace, explorer.packed(kept.trace, kind, name=name), name).encode()
     return small_enough("page", content, min(explorer.LARGEST, house.limits.answer_bytes), "ask for detail=attention")
 
@@ -157,5 +157,5 @@ def _number(name: str, text: str | None) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdecimal() and len(text) <= 9):
-        raise RefusedError(422, f"{name} = {text!r} is not a whole number.")
+        raise HTTPError(422, f"{name} = {text!r} is not a whole number.")
     return int(text)

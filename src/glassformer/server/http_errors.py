@@ -6,7 +6,7 @@ LONGEST = 600
 """Characters of a sentence that is sent back: what was found may be long."""
 
 
-class RefusedError(GlassformerError):
+class HTTPError(GlassformerError):
     """What a client may not have, or not now."""
 
     def __init__(self, status: int, sentence: str, retry_after: int | None = None) -> None:
@@ -16,13 +16,13 @@ class RefusedError(GlassformerError):
         """Seconds after which it may go better."""
 
 
-class ClientLeftError(Exception):
+class ClientDisconnectedError(Exception):
     """The client left: there is nobody to answer."""
 
 
-def busy(sentence: str, seconds: int = 1) -> RefusedError:
+def busy(sentence: str, seconds: int = 1) -> HTTPError:
     """503: not now."""
-    return RefusedError(503, sentence, seconds)
+    return HTTPError(503, sentence, seconds)
 
 
 def printable(sentence: str) -> str:

@@ -5,20 +5,20 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from glassformer.data import AnyTokenizer, ForeignTokenizer, IdsOnly
-from glassformer.server.http_errors import RefusedError
+from glassformer.server.http_errors import HTTPError
 
 AUTO = "auto"
 
 
 @dataclass(frozen=True)
-class Pair:
+class LanguagePair:
     """Source and target language; None leaves what the model is set to."""
 
     source: str | None
     target: str | None
 
 
-class Languages:
+class LanguagePairs:
     """What `/languages` lists, and what source and target may be."""
 
     def __init__(self, tokenizer: AnyTokenizer | IdsOnly, named: tuple[str, str] | None, most_kept: int) -> None:
@@ -27,7 +27,7 @@ class Languages:
         """Codes that the model itself knows."""
         self.named = named
         """The codes of a model of one pair, as its user says."""
-        self._kept: OrderedDict[Pair, AnyTokenizer] = OrderedDict()
+        self._kept: OrderedDict[LanguagePair, AnyTokenizer] = OrderedDict()
         self._most_kept = most_kept
         self._lock = threading.Lock()
 
@@ -41,7 +41,7 @@ class Languages:
             return self._tokenizer
         assert isinstance(self._tokenizer, ForeignTokenizer)
         with self._lock:  # making one takes time, and two at once would take it twice
-            pair = Pair(source, target)
+            pair = LanguagePair(source, target)
             if pair not in self._kept:
                 self._kept[pair] = self._tokenizer.between(source, target)
             self._kept.move_to_end(pair)
@@ -52,7 +52,7 @@ class Languages:
     def _check(self, source: str | None, target: str | None) -> None:
         for code, named in zip((source, target), self.named or (source, target), strict=True):
             if code is not None and code != named:
-                raise RefusedError(
+                raise HTTPError(
                     400, f"{code} is not supported: this model translates from {' to '.join(self.named or ())}."
                 )
 

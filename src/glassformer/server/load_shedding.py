@@ -32,7 +32,7 @@ def is_whole(data: bytes) -> bytes | None:
 
 
 @dataclass
-class Places:
+class RequestSlots:
     """How many more requests to translate there is room for.
 
     A loop reads from all its connections before it begins to answer, so those that were read are counted from there

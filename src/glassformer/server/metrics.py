@@ -8,7 +8,7 @@ SENTENCES = (1, 2, 4, 8, 16, 32, 64, 128)
 Labels = tuple[tuple[str, str], ...]
 
 
-class Counter:
+class MetricCounter:
     """A number that grows, one for each set of labels."""
 
     kind = "counter"
@@ -29,7 +29,7 @@ class Counter:
         return [f"{self.name}{written(labels)} {number(value)}" for labels, value in sorted(self._values.items())]
 
 
-class Gauge:
+class MetricGauge:
     """A number as it stands, asked for when it is read."""
 
     kind = "gauge"
@@ -41,7 +41,7 @@ class Gauge:
         return [f"{self.name} {number(self._ask())}"]
 
 
-class Histogram:
+class MetricHistogram:
     """How often values were at most so large, for each set of labels."""
 
     kind = "histogram"
@@ -75,31 +75,31 @@ class Metrics:
 
     def __init__(self) -> None:
         lock = threading.Lock()  # one for all: they are held for a few additions
-        self.requests = Counter("glassformer_requests_total", "Requests answered, by route and status.", lock)
-        self.latency = Histogram(
+        self.requests = MetricCounter("glassformer_requests_total", "Requests answered, by route and status.", lock)
+        self.latency = MetricHistogram(
             "glassformer_request_seconds", "From a request's headers to the end of its answer.", SECONDS, lock
         )
-        self.refused = Counter("glassformer_refused_total", "Requests that were refused, by reason.", lock)
-        self.given_up = Counter(
+        self.refused = MetricCounter("glassformer_refused_total", "Requests that were refused, by reason.", lock)
+        self.given_up = MetricCounter(
             "glassformer_given_up_total",
             "Requests whose work was given up: the client left, or it took too long.",
             lock,
         )
-        self.cut = Counter("glassformer_connections_cut_total", "Connections that were cut, by reason.", lock)
-        self.errors = Counter("glassformer_errors_total", "Errors that are ours: status 500.", lock)
-        self.batch = Histogram(
+        self.cut = MetricCounter("glassformer_connections_cut_total", "Connections that were cut, by reason.", lock)
+        self.errors = MetricCounter("glassformer_errors_total", "Errors that are ours: status 500.", lock)
+        self.batch = MetricHistogram(
             "glassformer_batch_sentences", "Sentences that took steps together, each time.", SENTENCES, lock
         )
-        self.tokens = Counter("glassformer_tokens_total", "Tokens read and written, by side.", lock)
-        self.gauges: list[Gauge] = []
+        self.tokens = MetricCounter("glassformer_tokens_total", "Tokens read and written, by side.", lock)
+        self.gauges: list[MetricGauge] = []
 
     def gauge(self, name: str, meaning: str, ask: Callable[[], float]) -> None:
-        self.gauges.append(Gauge(f"glassformer_{name}", meaning, ask))
+        self.gauges.append(MetricGauge(f"glassformer_{name}", meaning, ask))
 
     def text(self) -> str:
         """Everything, as Prometheus reads it."""
-        every: list[Counter | Gauge | Histogram] = [
-            *(one for one in vars(self).values() if isinstance(one, (Counter, Histogram))),
+        every: list[MetricCounter | MetricGauge | MetricHistogram] = [
+            *(one for one in vars(self).values() if isinstance(one, (MetricCounter, MetricHistogram))),
             *self.gauges,
         ]
         lines = []

@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from glassformer.server.api_keys import Keys
+from glassformer.server.api_keys import APIKeys
 from glassformer.server.headers import IN_BYTES
-from glassformer.server.http_errors import ClientLeftError, RefusedError, busy, printable
+from glassformer.server.http_errors import ClientDisconnectedError, HTTPError, busy, printable
 from glassformer.server.limits import Limits
 from glassformer.server.load_shedding import SENTENCE, WORK
 from glassformer.server.metrics import Metrics
@@ -49,22 +49,22 @@ DISCARDED = 8
 
 
 @dataclass(frozen=True)
-class Door:
+class AccessPolicy:
     """Who may come in."""
 
     limits: Limits
     metrics: Metrics
-    keys: Keys
+    keys: APIKeys
     hosts: Sequence[str] = field(default_factory=tuple)
     """Names that this server is known by, beside localhost and addresses in digits."""
     is_full: Callable[[], bool] = lambda: False
     """Whether a request to translate would be refused now."""
 
 
-class Guard:
+class ProtectionMiddleware:
     """ASGI around the app."""
 
-    def __init__(self, app: ASGIApp, door: Door, direct: Mapping[Asked, ASGIApp] | None = None) -> None:
+    def __init__(self, app: ASGIApp, door: AccessPolicy, direct: Mapping[Asked, ASGIApp] | None = None) -> None:
         self.app, self.door = app, door
         self.direct = direct or {}
         """What is asked most, by method and path: it need not go through all that an app may do with a request."""
@@ -83,22 +83,22 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began, answer = time.perf_counter(), Answer(send)
+        began, answer = time.perf_counter(), ResponseWriter(send)
         self.under_way += 1
         try:
             self._check(scope)
             body = await self._body(scope, receive)
             app = self.direct.get((scope["method"], scope["path"]), self.app)
             await app(scope, _again(body, receive), answer)
-        except RefusedError as refusal:
+        except HTTPError as refusal:
             self.door.metrics.refused.add(status=str(refusal.status))
             await answer.refuse(refusal, receive, DISCARDED * self.door.limits.body_bytes)
-        except ClientLeftError:
+        except ClientDisconnectedError:
             answer.status = 499  # as other servers write down a client that left
         except Exception:
             self.door.metrics.errors.add()
             self._write_down(scope)
-            await answer.refuse(RefusedError(500, "Something went wrong inside; the server's log has it."), receive, 0)
+            await answer.refuse(HTTPError(500, "Something went wrong inside; the server's log has it."), receive, 0)
         finally:
             self.under_way -= 1
             route = getattr(scope.get("route"), "path", "other")
@@ -115,21 +115,21 @@ class Guard:
         headers = scope["headers"]
         size = sum(len(name) + len(value) + 4 for name, value in headers) + len(scope["raw_path"])
         if size + len(scope["query_string"]) > (most := self.door.limits.header_bytes):
-            raise RefusedError(431, f"The headers have more than {most:,} bytes.")
+            raise HTTPError(431, f"The headers have more than {most:,} bytes.")
         host = _header(headers, b"host") or ""
         if not self._is_ours(host):
-            raise RefusedError(
+            raise HTTPError(
                 421, f"This server is not {host!r}: ask it by its address, or start it with --allow-host NAME."
             )
         origin = _header(headers, b"origin")
         if origin is not None and not self._is_same(origin, host):
-            raise RefusedError(403, STRANGER)
+            raise HTTPError(403, STRANGER)
         if _header(headers, b"sec-fetch-site") in OTHER_SITES and scope["path"] not in PAGES:
-            raise RefusedError(403, STRANGER)  # a picture's or a script's address: these come without an Origin
+            raise HTTPError(403, STRANGER)  # a picture's or a script's address: these come without an Origin
         scope["glassformer.key"] = fits = not self.door.keys or self.door.keys.fits(_key(headers))
         path = scope["path"]
         if not (fits or path in OPEN or path in KEY_IN_BODY or path.startswith("/assets/")):
-            raise RefusedError(401, "This server asks for a key: send the header Authorization: Bearer KEY.")
+            raise HTTPError(401, "This server asks for a key: send the header Authorization: Bearer KEY.")
         if path in WORK and self.door.is_full():
             raise busy(SENTENCE)  # before its body is read
 
@@ -157,7 +157,7 @@ class Guard:
             async with asyncio.timeout(self.door.limits.body_seconds):
                 return await self._whole(receive, most)
         except TimeoutError:
-            raise RefusedError(
+            raise HTTPError(
                 408, f"The body did not come within {self.door.limits.body_seconds:g} seconds: send it faster."
             ) from None
 
@@ -167,7 +167,7 @@ class Guard:
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise ClientLeftError
+                    raise ClientDisconnectedError
                 parts.append(message.get("body", b""))
                 size += len(parts[-1])
                 self.reading += len(parts[-1])
@@ -181,7 +181,7 @@ class Guard:
             self.reading -= size
 
 
-class Answer:
+class ResponseWriter:
     """`send`, with the headers that every answer carries."""
 
     def __init__(self, send: Send) -> None:
@@ -197,7 +197,7 @@ class Answer:
             message = {**message, "headers": [*message["headers"], *more]}
         await self._send(message)
 
-    async def refuse(self, refusal: RefusedError, receive: Receive, discard: int) -> None:
+    async def refuse(self, refusal: HTTPError, receive: Receive, discard: int) -> None:
         """The refusal, if nothing was sent yet; what the client still sends is read and thrown away, up to a point."""
         if self.status:
             return
@@ -228,8 +228,8 @@ async def _discard(receive: Receive, most: int) -> None:
         return
 
 
-def _too_large(most: int) -> RefusedError:
-    return RefusedError(413, f"The body has more than {most:,} bytes: send less at once.")
+def _too_large(most: int) -> HTTPError:
+    return HTTPError(413, f"The body has more than {most:,} bytes: send less at once.")
 
 
 def _again(body: bytes, receive: Receive) -> Callable[[], Awaitable[Message]]:

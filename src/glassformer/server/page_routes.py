@@ -13,9 +13,9 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from glassformer.server.http_errors import RefusedError
+from glassformer.server.http_errors import HTTPError
 from glassformer.server.middleware import PAGE_POLICY
-from glassformer.server.worker_pool import Desk
+from glassformer.server.worker_pool import WorkerPool
 
 FOLDER = Path(str(files("glassformer") / "server" / "static"))
 KINDS = {
@@ -36,24 +36,24 @@ STYLE = (
 
 
 @dataclass(frozen=True)
-class File:
+class PageFile:
     content: bytes
     media_type: str
 
 
-def page_files(folder: Path = FOLDER) -> dict[str, File]:
+def page_files(folder: Path = FOLDER) -> dict[str, PageFile]:
     """By their addresses: index.html as /, everything else as /assets/..., wherever it lies in the folder."""
     found = {}
     for path in sorted(folder.rglob("*")) if folder.is_dir() else []:
         if path.suffix in KINDS and path.is_file() and not path.is_symlink():
             name = path.relative_to(folder).as_posix()
             address = "/" if name == "index.html" else f"/assets/{name.removeprefix('assets/')}"
-            found[address] = File(path.read_bytes(), KINDS[path.suffix])
+            found[address] = PageFile(path.read_bytes(), KINDS[path.suffix])
     return found
 
 
 def routes(
-    table: dict[str, File], model: str, version: str, describe: Callable[[], dict[str, Any]], shelf: Desk
+    table: dict[str, PageFile], model: str, version: str, describe: Callable[[], dict[str, Any]], shelf: WorkerPool
 ) -> APIRouter:
     """`describe` gives the API's description, from which /docs is written; it takes a while the first time, so that
     happens at the shelf."""
@@ -63,18 +63,18 @@ def routes(
     async def page() -> Response:
         if "/" in table:
             return _page(table["/"])
-        return _page(File(_welcome(model, version).encode(), KINDS[".html"]))
+        return _page(PageFile(_welcome(model, version).encode(), KINDS[".html"]))
 
     @router.get("/assets/{name:path}")
     async def asset(name: str) -> Response:
         found = table.get(f"/assets/{name}")
         if found is None:
-            raise RefusedError(404, "There is no such file.")
+            raise HTTPError(404, "There is no such file.")
         return _page(found)
 
     @router.get("/docs")
     async def docs(request: Request) -> Response:
-        return await shelf.do(request, lambda: _page(File(listing(describe()).encode(), KINDS[".html"])))
+        return await shelf.do(request, lambda: _page(PageFile(listing(describe()).encode(), KINDS[".html"])))
 
     @router.get("/openapi.json")
     async def openapi(request: Request) -> Response:
@@ -83,7 +83,7 @@ def routes(
     return router
 
 
-def _page(file: File) -> Response:
+def _page(file: PageFile) -> Response:
     headers = {"content-security-policy": PAGE_POLICY, "cache-control": "no-cache"}
     return Response(file.content, headers=headers, media_type=file.media_type)
 

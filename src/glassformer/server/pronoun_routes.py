@@ -2,18 +2,18 @@
 
 from fastapi import APIRouter, Request, Response
 
-from glassformer.coreference import Reading, who_is
+from glassformer.coreference import PronounReading, resolve_pronoun
 from glassformer.coreference.question_cost import tries_within
 from glassformer.decoding import Beam
-from glassformer.server.http_errors import RefusedError
+from glassformer.server.http_errors import HTTPError
 from glassformer.server.request_batching import Ticket
 from glassformer.server.request_parsing import asked
 from glassformer.server.schemas import AskWho, EvidenceRow, ReadingOf, WhoFound
-from glassformer.server.state import House, body_of, in_json
+from glassformer.server.state import ServerState, body_of, in_json
 from glassformer.server.trace_limits import WRONG, check_length
 
 
-def routes(house: House) -> APIRouter:
+def routes(house: ServerState) -> APIRouter:
     router = APIRouter()
 
     @router.post(
@@ -33,10 +33,10 @@ def routes(house: House) -> APIRouter:
     return router
 
 
-def found(house: House, wanted: AskWho, ticket: Ticket) -> WhoFound:
-    """`glassformer.coreference.who_is`, within bounds."""
+def found(house: ServerState, wanted: AskWho, ticket: Ticket) -> WhoFound:
+    """`glassformer.coreference.resolve_pronoun`, within bounds."""
     if not wanted.text.strip():
-        raise RefusedError(422, "A blank text has no word to ask about.")
+        raise HTTPError(422, "A blank text has no word to ask about.")
     how = Beam(size=house.service.beam(None))
     translator = house.service.translator(wanted.source_language, wanted.target_language, how, ticket)
     check_length(house.limits, len(translator.tokenizer.encode(wanted.text, "source")))
@@ -45,11 +45,11 @@ def found(house: House, wanted: AskWho, ticket: Ticket) -> WhoFound:
         check_length(house.limits, len(translator.tokenizer.encode(" ".join([wanted.text, swap[1]]), "source")))
     most = house.limits.who_translations
     tries = tries_within(most, wanted.text, wanted.word, wanted.candidates, swap is not None)
-    who = who_is(translator, wanted.text, wanted.word, wanted.candidates, swap, tries=tries)
+    who = resolve_pronoun(translator, wanted.text, wanted.word, wanted.candidates, swap, tries=tries)
     return WhoFound(swap=who.swap, found=who.found, tries=tries, readings=[_reading(one) for one in who.readings])
 
 
-def _reading(reading: Reading) -> ReadingOf:
+def _reading(reading: PronounReading) -> ReadingOf:
     return ReadingOf(
         source=reading.source,
         translation=reading.translation,

@@ -19,8 +19,8 @@ from glassformer.decoding.stepwise_search import HasNativeSearch, StepwiseBatchS
 from glassformer.engine import Engine, SearchBackend
 from glassformer.errors import GlassformerError
 from glassformer.hardware import cores, step_back
-from glassformer.server.fair_queue import Line
-from glassformer.server.http_errors import RefusedError, busy
+from glassformer.server.fair_queue import FairQueue
+from glassformer.server.http_errors import HTTPError, busy
 from glassformer.server.metrics import Metrics
 
 logger = logging.getLogger("glassformer.server")
@@ -31,7 +31,7 @@ NUMBERS = 2**31
 """Numbers of tasks are 32 bits wide in C."""
 
 
-class Kind(NamedTuple):
+class GroupKey(NamedTuple):
     """What searches must have in common to take steps together."""
 
     how: SearchSettings
@@ -45,7 +45,7 @@ class Job:
 
     arrival: int
     task: SearchTask
-    kind: Kind
+    kind: GroupKey
     ticket: "Ticket"
     place: int
     """Which of the client's sentences."""
@@ -75,7 +75,7 @@ class Ticket:
 class Group:
     """Searches of one kind that a lane has under way."""
 
-    kind: Kind
+    kind: GroupKey
     batch_search: BatchSearch | None = None
     jobs: dict[int, Job] = field(default_factory=dict)
 
@@ -88,7 +88,7 @@ class Batcher:
         self.batch_limits = (
             engine.limits if isinstance(engine, SearchBackend) else BatchLimits(sentences=64, workers=cores())
         )
-        self._waiting: dict[Kind, Line[Job]] = {}
+        self._waiting: dict[GroupKey, FairQueue[Job]] = {}
         self._changed = threading.Condition()
         self._arrivals = itertools.count()
         self._idle = 0
@@ -147,7 +147,7 @@ class Batcher:
         if self._stopped:
             raise busy(STOPPING)
         if len(jobs) > self.most_waiting:
-            raise RefusedError(413, f"These are {len(jobs):,} sentences, and {self.most_waiting:,} fit: ask for fewer.")
+            raise HTTPError(413, f"These are {len(jobs):,} sentences, and {self.most_waiting:,} fit: ask for fewer.")
         if self.waiting + len(jobs) > self.most_waiting:
             raise busy(f"{self.waiting:,} sentences are waiting already: ask again in a moment.")
         ticket.found, ticket.missing = [[] for _ in jobs], len(jobs)
@@ -157,7 +157,7 @@ class Batcher:
             return
         self._tickets.add(ticket)
         for kind in dict.fromkeys(job.kind for job in jobs):
-            line = self._waiting.setdefault(kind, Line())
+            line = self._waiting.setdefault(kind, FairQueue())
             line.add(ticket, [job for job in jobs if job.kind == kind])
         self._changed.notify_all()
 
@@ -170,13 +170,13 @@ class Batcher:
         else:
             rules = rules_for(request, self.eos, how, self.engine.longest)
             task = SearchTask(number, request, rules, cost=how.width * (len(request.source) + rules.limit))
-        return Job(arrival, task, Kind(how, task.rules.reads_tokens), ticket, place)
+        return Job(arrival, task, GroupKey(how, task.rules.reads_tokens), ticket, place)
 
     @torch.no_grad()
     def _lane(self) -> None:
         """One thread's work: groups of searches take turns, so that a short one does not wait for a long one's end."""
         step_back()  # who answers requests, or refuses them, does not wait for a core
-        groups: dict[Kind, Group] = {}
+        groups: dict[GroupKey, Group] = {}
         while self._take_in(groups):
             for kind, group in list(groups.items()):
                 self._advance(group)
@@ -184,7 +184,7 @@ class Batcher:
                     self._forget(group)
                     del groups[kind]
 
-    def _take_in(self, groups: dict[Kind, "Group"]) -> bool:
+    def _take_in(self, groups: dict[GroupKey, "Group"]) -> bool:
         """Let sentences join, those first that wait longest; False when the server stops."""
         with self._changed:
             if not groups:
@@ -193,7 +193,7 @@ class Batcher:
                 self._idle -= 1
             if self._stopped:
                 return False
-            joining: dict[Kind, list[Job]] = {}
+            joining: dict[GroupKey, list[Job]] = {}
             for kind in sorted(self._waiting, key=lambda kind: self._waiting[kind].first().arrival):
                 if kind not in groups:
                     if len(groups) >= KINDS:
@@ -253,15 +253,15 @@ class Batcher:
         with self._changed:
             group.batch_search = None
             for job in group.jobs.values():
-                self._fail(job.ticket, RefusedError(500, "The search broke off.") if ours else error)
+                self._fail(job.ticket, HTTPError(500, "The search broke off.") if ours else error)
 
     def _forget(self, group: "Group") -> None:
         with self._changed:
             self._under_way -= len(group.jobs)
 
-    def _open_batch_search(self, kind: Kind) -> BatchSearch:
+    def _open_batch_search(self, kind: GroupKey) -> BatchSearch:
         if not isinstance(self.engine, SearchBackend):
-            return AllAtOnce(self.engine, kind.how)
+            return UnbatchedSearch(self.engine, kind.how)
         step_model, how = self.engine.step_model, kind.how
         never = suppressed(step_model, how)
         if (
@@ -273,7 +273,7 @@ class Batcher:
             return step_model.batch_search(how, never)
         return StepwiseBatchSearch(step_model, how, never)
 
-    def _close_if_empty(self, kind: Kind) -> None:
+    def _close_if_empty(self, kind: GroupKey) -> None:
         if not self._waiting[kind]:
             del self._waiting[kind]
 
@@ -293,7 +293,7 @@ class Batcher:
         ticket.done.set()
 
 
-class AllAtOnce:
+class UnbatchedSearch:
     """An engine that takes sentences only all together, as a `BatchSearch`."""
 
     def __init__(self, engine: Engine, how: SearchSettings) -> None:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
 from glassformer.errors import SettingsError
-from glassformer.server.http_errors import RefusedError
+from glassformer.server.http_errors import HTTPError
 from glassformer.settings import no_constant, once_each
 
 Asked = TypeVar("Asked", bound=BaseModel)
@@ -43,38 +43,36 @@ def _strictly(body: bytes, content_type: str, kind: type[Asked]) -> Asked:
     try:
         return kind(**table)
     except SettingsError as error:
-        raise RefusedError(422, str(error)) from None
+        raise HTTPError(422, str(error)) from None
     except ValidationError as error:
-        raise RefusedError(422, _sentence(error)) from None
+        raise HTTPError(422, _sentence(error)) from None
     except TypeError:
-        raise RefusedError(422, "There is a name among the options that none of them has.") from None
+        raise HTTPError(422, "There is a name among the options that none of them has.") from None
 
 
 def _loosely(body: bytes, content_type: str, kind: type[Asked]) -> Asked:
     table = from_form(body) if content_type == FORM else from_json(body, content_type)
     if kind.model_fields.keys() & {"q"} and not table.get("q"):
-        raise RefusedError(400, "Invalid request: missing q parameter: the text to translate.")
+        raise HTTPError(400, "Invalid request: missing q parameter: the text to translate.")
     try:
         return kind.model_validate(table)
     except ValidationError as error:
-        raise RefusedError(400, f"Invalid request: {_sentence(error)}") from None
+        raise HTTPError(400, f"Invalid request: {_sentence(error)}") from None
 
 
 def from_json(body: bytes, content_type: str) -> dict[str, Any]:
     if content_type != JSON:
-        raise RefusedError(
-            415, f"The body is {content_type or 'of no kind'!r}; say Content-Type: {JSON}, and send that."
-        )
+        raise HTTPError(415, f"The body is {content_type or 'of no kind'!r}; say Content-Type: {JSON}, and send that.")
     try:
         table = json.loads(body.decode(), object_pairs_hook=once_each, parse_constant=no_constant)
     except UnicodeDecodeError as error:
-        raise RefusedError(400, f"The body is not UTF-8: byte {error.start} cannot be read.") from None
+        raise HTTPError(400, f"The body is not UTF-8: byte {error.start} cannot be read.") from None
     except RecursionError:
-        raise RefusedError(400, "The body is nested too deeply.") from None
+        raise HTTPError(400, "The body is nested too deeply.") from None
     except ValueError as error:
-        raise RefusedError(400, f"The body is not readable as JSON: {error}.") from None
+        raise HTTPError(400, f"The body is not readable as JSON: {error}.") from None
     if not isinstance(table, dict):
-        raise RefusedError(422, f"The body must hold one table of options; it holds a {type(table).__name__}.")
+        raise HTTPError(422, f"The body must hold one table of options; it holds a {type(table).__name__}.")
     return table
 
 
@@ -83,9 +81,9 @@ def from_form(body: bytes) -> dict[str, Any]:
     try:
         pairs = parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=False, max_num_fields=FIELDS)
     except UnicodeDecodeError as error:
-        raise RefusedError(400, f"The body is not UTF-8: byte {error.start} cannot be read.") from None
+        raise HTTPError(400, f"The body is not UTF-8: byte {error.start} cannot be read.") from None
     except ValueError:
-        raise RefusedError(400, f"A form of more than {FIELDS} fields is none of ours.") from None
+        raise HTTPError(400, f"A form of more than {FIELDS} fields is none of ours.") from None
     table: dict[str, Any] = {}
     for name, value in pairs:
         if name in table:

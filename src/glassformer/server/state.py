@@ -9,14 +9,14 @@ from pydantic import BaseModel
 from starlette.types import Receive, Scope, Send
 
 from glassformer.hardware import step_back
-from glassformer.server.api_keys import Keys
-from glassformer.server.http_errors import RefusedError, busy
+from glassformer.server.api_keys import APIKeys
+from glassformer.server.http_errors import HTTPError, busy
 from glassformer.server.limits import Limits
 from glassformer.server.metrics import Metrics
-from glassformer.server.tensor_slices import Sent
-from glassformer.server.trace_store import Store
-from glassformer.server.translation_service import Served, Service
-from glassformer.server.worker_pool import Desk
+from glassformer.server.tensor_slices import TensorBytes
+from glassformer.server.trace_store import TraceStore
+from glassformer.server.translation_service import ServedModel, TranslationService
+from glassformer.server.worker_pool import WorkerPool
 
 READERS = 2
 """Threads that copy parts of tensors."""
@@ -26,22 +26,22 @@ IMMUTABLE = "private, max-age=31536000, immutable"
 """A trace's id is never used again, so what it names never changes."""
 
 
-class House:
+class ServerState:
     """One server's parts."""
 
     def __init__(
-        self, served: Served, limits: Limits, keys: Keys | None = None, named: tuple[str, str] | None = None
+        self, served: ServedModel, limits: Limits, keys: APIKeys | None = None, named: tuple[str, str] | None = None
     ) -> None:
-        self.limits, self.keys = limits, keys or Keys([])
+        self.limits, self.keys = limits, keys or APIKeys([])
         self.metrics = Metrics()
-        self.service = Service(served, limits, self.metrics, named)
-        self.desk = Desk("translating", limits.requests, limits.requests, limits.seconds, self.metrics)
+        self.service = TranslationService(served, limits, self.metrics, named)
+        self.desk = WorkerPool("translating", limits.requests, limits.requests, limits.seconds, self.metrics)
         both = limits.tracing + limits.tracing_waiting
-        self.bench = Desk("tracing", limits.tracing, both, limits.seconds, self.metrics, begin=step_back)
-        self.shelf = Desk("reading", READERS, limits.requests, limits.seconds, self.metrics)
+        self.bench = WorkerPool("tracing", limits.tracing, both, limits.seconds, self.metrics, begin=step_back)
+        self.shelf = WorkerPool("reading", READERS, limits.requests, limits.seconds, self.metrics)
         """For what takes milliseconds: it does not wait behind a trace."""
-        self.store = Store(limits.traces, limits.trace_bytes)
-        self.outgoing = Outgoing(limits.sending_bytes)
+        self.store = TraceStore(limits.traces, limits.trace_bytes)
+        self.outgoing = OutgoingBytes(limits.sending_bytes)
         self.boot = secrets.token_hex(8)
         """Of this start: what a browser kept of another model is not taken for this one's."""
         for name, meaning, ask in (
@@ -73,7 +73,7 @@ class House:
 
 
 @dataclass
-class Outgoing:
+class OutgoingBytes:
     """Large answers on their way: so many bytes at once, because slow readers would fill the memory."""
 
     most: int
@@ -86,7 +86,7 @@ class Outgoing:
 
 
 @dataclass
-class Large:
+class LargeBody:
     """A large answer."""
 
     content: bytes
@@ -94,7 +94,7 @@ class Large:
     headers: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, sent: Sent, **headers: str) -> "Large":
+    def of(cls, sent: TensorBytes, **headers: str) -> "LargeBody":
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return cls(sent.content, "application/octet-stream", sent.headers | named)
 
@@ -104,7 +104,7 @@ class LargeResponse(Response):
 
     PIECE = 2**16
 
-    def __init__(self, large: Large, outgoing: Outgoing) -> None:
+    def __init__(self, large: LargeBody, outgoing: OutgoingBytes) -> None:
         super().__init__(
             headers=large.headers | {"content-length": str(len(large.content))}, media_type=large.media_type
         )
@@ -141,4 +141,4 @@ def flag(name: str, text: str | None) -> bool:
         return False
     if text in ("1", "true"):
         return True
-    raise RefusedError(422, f"{name} = {text!r} is neither 1 nor 0.")
+    raise HTTPError(422, f"{name} = {text!r} is neither 1 nor 0.")

@@ -11,7 +11,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from glassformer.server.headers import CLOSE, at_once
 from glassformer.server.limits import Limits
-from glassformer.server.load_shedding import BUSY, WORK, Places, is_whole
+from glassformer.server.load_shedding import BUSY, WORK, RequestSlots, is_whole
 from glassformer.server.metrics import Metrics
 
 LINGERING = 128
@@ -27,12 +27,12 @@ FULL = at_once(
 NONSENSE = at_once(HTTPStatus.BAD_REQUEST, "What came is no HTTP request, or its headers are too long.", CLOSE)
 
 
-class Watched(H11Protocol):
-    """A connection that knows since when it waits for what. `watched` makes the class that a server needs."""
+class TimedConnection(H11Protocol):
+    """A connection that knows since when it waits for what. `timed_connection` makes the class that a server needs."""
 
     limits: Limits
     metrics: Metrics
-    places: Places
+    places: RequestSlots
     counted = False
     """Whether a request of this connection is among those that were read and not yet answered."""
     headers_since: float | None = None
@@ -63,7 +63,7 @@ class Watched(H11Protocol):
 
     def _cut_the_slowest(self) -> bool:
         """Make room: of those that have asked for nothing for a second, the one that was waited for longest goes."""
-        others = (one for one in self.connections if isinstance(one, Watched) and not one.refused)
+        others = (one for one in self.connections if isinstance(one, TimedConnection) and not one.refused)
         silent = [(one.headers_since, id(one), one) for one in others if one.headers_since is not None]
         since, _, slowest = min(silent)  # this one is among them
         if not _passed(since, self.loop.time(), 1):
@@ -147,9 +147,9 @@ class Watched(H11Protocol):
                 return
 
 
-def watched(limits: Limits, metrics: Metrics, places: Places) -> type[Watched]:
+def timed_connection(limits: Limits, metrics: Metrics, places: RequestSlots) -> type[TimedConnection]:
     """The class of connections for a server with these limits."""
-    return type("WatchedConnection", (Watched,), {"limits": limits, "metrics": metrics, "places": places})
+    return type("WatchedConnection", (TimedConnection,), {"limits": limits, "metrics": metrics, "places": places})
 
 
 def _passed(since: float | None, now: float, seconds: float) -> bool:

@@ -8,15 +8,15 @@ from fastapi.responses import JSONResponse
 from glassformer.inspection.interventions.changes import ForcePrefix
 from glassformer.inspection.tracing.trace_file import DETAILS, part_of, serialised
 from glassformer.inspection.tracing.trace_manifest import Manifest
-from glassformer.server.http_errors import RefusedError
+from glassformer.server.http_errors import HTTPError
 from glassformer.server.request_parsing import asked
 from glassformer.server.schemas import AskTrace, AskWhatIf, Difference, Ranked
-from glassformer.server.state import FLAG, IMMUTABLE, House, Large, LargeResponse, body_of, flag, in_json
-from glassformer.server.tensor_slices import Cut, cut, sent, summary
+from glassformer.server.state import FLAG, IMMUTABLE, LargeBody, LargeResponse, ServerState, body_of, flag, in_json
+from glassformer.server.tensor_slices import TensorSlice, cut, sent, summary
 from glassformer.server.trace_limits import WRONG, attached, check_ids, check_length, manifest_of, small_enough
-from glassformer.server.trace_store import Kept
+from glassformer.server.trace_store import StoredTrace
 from glassformer.server.translation_service import finite
-from glassformer.server.what_if_requests import GivenUp, changed, ranked, texts_of
+from glassformer.server.what_if_requests import RequestCancelled, changed, ranked, texts_of
 from glassformer.translator import Translator
 
 SPAN = {"pattern": "^([0-9]{1,9}|[0-9]{0,9}:[0-9]{0,9})$"}
@@ -31,7 +31,7 @@ BYTES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def routes(house: House) -> APIRouter:
+def routes(house: ServerState) -> APIRouter:
     router = APIRouter()
 
     @router.post(
@@ -67,11 +67,11 @@ def routes(house: House) -> APIRouter:
     ) -> Response:
         trace = house.store.get(id).trace
         if name not in trace:
-            raise RefusedError(404, f"The trace has no tensor {name!r}: its manifest lists all.")
-        wanted = Cut(rows, cols, flag("half", half))
+            raise HTTPError(404, f"The trace has no tensor {name!r}: its manifest lists all.")
+        wanted = TensorSlice(rows, cols, flag("half", half))
         found = await house.shelf.do(request, lambda: cut(trace[name], wanted, house.limits.answer_bytes))
         axes = " ".join(trace.axes(name))
-        return LargeResponse(Large.of(found, x_axes=axes, cache_control=IMMUTABLE), house.outgoing)
+        return LargeResponse(LargeBody.of(found, x_axes=axes, cache_control=IMMUTABLE), house.outgoing)
 
     @router.get(
         "/api/explore/{id}/trace",
@@ -113,7 +113,7 @@ def routes(house: House) -> APIRouter:
         summary="Every head of the model by what its removal costs the traced translation, the dearest first.",
     )
     async def heads(request: Request, id: str) -> Response:
-        kept, given_up = house.store.get(id), GivenUp()
+        kept, given_up = house.store.get(id), RequestCancelled()
         answer = await house.bench.do(request, lambda: in_json(ranked(house, kept, given_up.check)), given_up.hear)
         answer.headers["cache-control"] = IMMUTABLE
         return answer
@@ -138,18 +138,18 @@ def routes(house: House) -> APIRouter:
     ) -> Response:
         found = dict(house.service.served.translator.model.named_parameters(remove_duplicate=False)).get(name)
         if found is None:
-            raise RefusedError(404, f"The model has no weight {name!r}: /api/model lists all.")
+            raise HTTPError(404, f"The model has no weight {name!r}: /api/model lists all.")
         if to is not None and (rows is not None or cols is not None):
-            raise RefusedError(422, "to makes a whole weight small: leave out rows and cols.")
+            raise HTTPError(422, "to makes a whole weight small: leave out rows and cols.")
         headers = {"cache-control": "private, no-cache", "etag": f'"{house.boot}"'}
         if request.headers.get("if-none-match") == headers["etag"]:
             return Response(status_code=304, headers=headers)
-        wanted, small, weights = Cut(rows, cols, flag("half", half)), to, found.detach()
+        wanted, small, weights = TensorSlice(rows, cols, flag("half", half)), to, found.detach()
 
-        def work() -> Large:
+        def work() -> LargeBody:
             if small is not None:
-                return Large.of(sent(summary(weights, small), wanted.half))
-            return Large.of(cut(weights, wanted, house.limits.answer_bytes))
+                return LargeBody.of(sent(summary(weights, small), wanted.half))
+            return LargeBody.of(cut(weights, wanted, house.limits.answer_bytes))
 
         large = await house.shelf.do(request, work)
         large.headers.update(headers)
@@ -158,13 +158,13 @@ def routes(house: House) -> APIRouter:
     return router
 
 
-def traced(house: House, wanted: AskTrace) -> Manifest:
+def traced(house: ServerState, wanted: AskTrace) -> Manifest:
     """A new trace, kept."""
     if not wanted.text.strip():
-        raise RefusedError(422, "A blank text has no way through the model.")
+        raise HTTPError(422, "A blank text has no way through the model.")
     beam = house.service.beam(wanted.beam, house.limits.trace_beam)
     if beam > house.limits.trace_beam:
-        raise RefusedError(422, f"beam = {beam} is more than the {house.limits.trace_beam} of a traced search.")
+        raise HTTPError(422, f"beam = {beam} is more than the {house.limits.trace_beam} of a traced search.")
     translator = house.service.translator(wanted.source_language, wanted.target_language)
     check_length(house.limits, len(translator.tokenizer.encode(wanted.text, "source")))
     if wanted.target is not None:
@@ -174,10 +174,10 @@ def traced(house: House, wanted: AskTrace) -> Manifest:
     return manifest_of(house, house.store.add(trace, translator.tokenizer))
 
 
-def _forced(house: House, translator: Translator, wanted: AskTrace) -> ForcePrefix:
+def _forced(house: ServerState, translator: Translator, wanted: AskTrace) -> ForcePrefix:
     """A way through a tree as the beginning of a translation."""
     if wanted.target is not None:
-        raise RefusedError(422, "With a given target nothing is searched for, and no prefix can be forced.")
+        raise HTTPError(422, "With a given target nothing is searched for, and no prefix can be forced.")
     check_length(house.limits, len(wanted.prefix))
     start = translator.tokenizer.encode("", "target")[:-1]  # a language, with some models: it is forced anyhow
     ids = wanted.prefix[len(start) :] if wanted.prefix[: len(start)] == start else wanted.prefix
@@ -185,17 +185,17 @@ def _forced(house: House, translator: Translator, wanted: AskTrace) -> ForcePref
     return ForcePrefix(ids=ids)
 
 
-def _saved(house: House, kept: Kept, detail: str, half: bool) -> bytes:
+def _saved(house: ServerState, kept: StoredTrace, detail: str, half: bool) -> bytes:
     if detail not in DETAILS:
-        raise RefusedError(422, f"detail is one of {', '.join(DETAILS)}, and not {detail!r}.")
+        raise HTTPError(422, f"detail is one of {', '.join(DETAILS)}, and not {detail!r}.")
     content = serialised(part_of(kept.trace, detail, half))
     return small_enough("file", content, house.limits.answer_bytes, "ask for less detail")
 
 
-def _tree(kept: Kept) -> dict[str, Any]:
+def _tree(kept: StoredTrace) -> dict[str, Any]:
     tree = kept.trace.tree
     if tree is None:
-        raise RefusedError(404, "The target was given, so there was no search to look back on.")
+        raise HTTPError(404, "The target was given, so there was no search to look back on.")
     return {
         "parent": tree.parent,
         "token": tree.token,

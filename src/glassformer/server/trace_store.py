@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from glassformer.data import AnyTokenizer, IdsOnly
 from glassformer.inspection import Trace
-from glassformer.server.http_errors import RefusedError
+from glassformer.server.http_errors import HTTPError
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredTrace:
     """A trace with what is needed to ask more about it."""
 
     identity: str
@@ -20,12 +20,12 @@ class Kept:
     size: int
 
 
-class Store:
+class TraceStore:
     """What is kept, the newest last."""
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self.most, self.most_bytes = most, most_bytes
-        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._kept: OrderedDict[str, StoredTrace] = OrderedDict()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -36,10 +36,10 @@ class Store:
         """Bytes of all of them."""
         return sum(kept.size for kept in list(self._kept.values()))
 
-    def add(self, trace: Trace, tokenizer: AnyTokenizer | IdsOnly) -> Kept:
-        kept = Kept(secrets.token_urlsafe(12), trace, tokenizer, size_of(trace))
+    def add(self, trace: Trace, tokenizer: AnyTokenizer | IdsOnly) -> StoredTrace:
+        kept = StoredTrace(secrets.token_urlsafe(12), trace, tokenizer, size_of(trace))
         if kept.size > self.most_bytes:
-            raise RefusedError(
+            raise HTTPError(
                 413, f"This trace has {kept.size:,} bytes, and {self.most_bytes:,} are kept: trace a shorter text."
             )
         with self._lock:
@@ -48,10 +48,10 @@ class Store:
                 self._kept.popitem(last=False)
         return kept
 
-    def get(self, identity: str) -> Kept:
+    def get(self, identity: str) -> StoredTrace:
         with self._lock:
             if identity not in self._kept:
-                raise RefusedError(
+                raise HTTPError(
                     404, f"There is no trace {identity!r}: it may have made room for newer ones; ask for it again."
                 )
             self._kept.move_to_end(identity)

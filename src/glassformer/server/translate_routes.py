@@ -5,17 +5,17 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from glassformer.server.http_errors import RefusedError
+from glassformer.server.http_errors import HTTPError
 from glassformer.server.middleware import responses
 from glassformer.server.request_batching import Ticket
 from glassformer.server.request_parsing import FORM, JSON, asked, asked_loosely
 from glassformer.server.schemas import AskDetect, AskLibre, AskTranslation, Libre, Translations
-from glassformer.server.state import House, body_of, in_json
+from glassformer.server.state import ServerState, body_of, in_json
 
 WRONG = responses(400, 401, 403, 408, 413, 415, 421, 422, 503)
 
 
-def routes(house: House) -> APIRouter:
+def routes(house: ServerState) -> APIRouter:
     router, service = APIRouter(), house.service
 
     @router.post(
@@ -43,7 +43,7 @@ def routes(house: House) -> APIRouter:
         wanted = await asked_loosely(request, AskLibre)
         _check_key(request, house, wanted.api_key)
         if wanted.format not in ("text", ""):
-            raise RefusedError(400, f"{wanted.format} format is not supported: this server translates text.")
+            raise HTTPError(400, f"{wanted.format} format is not supported: this server translates text.")
         texts = [wanted.q] if isinstance(wanted.q, str) else wanted.q
         service.check_size(texts)
         service.check_width(1, 1 + wanted.alternatives)
@@ -88,7 +88,7 @@ def routes(house: House) -> APIRouter:
     return router
 
 
-def _as_libre(house: House, wanted: AskLibre, found: list[list[str]]) -> dict[str, Any]:
+def _as_libre(house: ServerState, wanted: AskLibre, found: list[list[str]]) -> dict[str, Any]:
     answer: dict[str, Any] = {"translatedText": [own[0] for own in found]}
     if wanted.alternatives:
         answer["alternatives"] = [own[1:] for own in found]
@@ -99,10 +99,10 @@ def _as_libre(house: House, wanted: AskLibre, found: list[list[str]]) -> dict[st
     return answer
 
 
-def _detected(house: House) -> dict[str, object]:
+def _detected(house: ServerState) -> dict[str, object]:
     detected = house.service.languages.detected()
     if detected is None:
-        raise RefusedError(501, "This server detects no languages: name the source's, one of /languages.")
+        raise HTTPError(501, "This server detects no languages: name the source's, one of /languages.")
     return detected
 
 
@@ -110,6 +110,6 @@ def _named(language: dict[str, object]) -> dict[str, object]:
     return {"code": language["code"], "name": language["name"]}
 
 
-def _check_key(request: Request, house: House, key: str | None) -> None:
+def _check_key(request: Request, house: ServerState, key: str | None) -> None:
     if not (request.scope["glassformer.key"] or house.keys.fits(key)):
-        raise RefusedError(401 if key is None else 403, "This server asks for a key: send it as api_key.")
+        raise HTTPError(401 if key is None else 403, "This server asks for a key: send it as api_key.")

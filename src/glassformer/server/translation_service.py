@@ -11,47 +11,47 @@ from glassformer.decoding import Beam, SearchSettings
 from glassformer.engine import EngineOptions
 from glassformer.errors import InputError
 from glassformer.inspection.alignment.word_alignment import (
-    Choice,
+    AlignmentHeads,
     Link,
     WordPair,
     align,
-    read_choice,
-    simple_choice,
+    default_alignment_heads,
+    read_alignment_heads,
     word_pair,
 )
-from glassformer.inspection.interventions.weight_sharing_copy import twin
+from glassformer.inspection.interventions.weight_sharing_copy import weight_sharing_copy
 from glassformer.inspection.tracing.trace_manifest import finite as finite
 from glassformer.loading import load
 from glassformer.model_location import find_model, is_ours
-from glassformer.server.http_errors import RefusedError
-from glassformer.server.language_pairs import Languages
+from glassformer.server.http_errors import HTTPError
+from glassformer.server.language_pairs import LanguagePairs
 from glassformer.server.limits import Limits
 from glassformer.server.metrics import Metrics
 from glassformer.server.request_batching import Batcher, Ticket
 from glassformer.server.schemas import Answered, AskTranslation, Linked, Translated, Translations
-from glassformer.translator import LONGEST, Answer, Translation, Translator
+from glassformer.translator import LONGEST, Translation, TranslationCandidate, Translator
 
 USUAL = Beam()
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedModel:
     """What is served, under which name."""
 
     name: str
     translator: Translator
-    choice: Choice
+    choice: AlignmentHeads
     """Whose looks are taken as alignment."""
 
 
-def open_served(
+def open_served_model(
     path: str | os.PathLike[str],
     *,
     engine: EngineOptions | None = None,
     longest: int = LONGEST,
     source_language: str | None = None,
     target_language: str | None = None,
-) -> Served:
+) -> ServedModel:
     """A model, loaded once."""
     translator = load(
         path, engine=engine, longest=longest, source_language=source_language, target_language=target_language
@@ -59,20 +59,22 @@ def open_served(
     if isinstance(translator.tokenizer, IdsOnly):
         raise InputError(f"{path} came without a tokenizer: it takes ids, not text, and cannot be served.")
     config = translator.model.config
-    choice = read_choice(find_model(path), config) if is_ours(path) else simple_choice(config)
-    return Served(os.path.basename(os.path.normpath(os.fspath(path))), translator, choice)
+    choice = read_alignment_heads(find_model(path), config) if is_ours(path) else default_alignment_heads(config)
+    return ServedModel(os.path.basename(os.path.normpath(os.fspath(path))), translator, choice)
 
 
-class Service:
+class TranslationService:
     """Translations for everybody at once."""
 
-    def __init__(self, served: Served, limits: Limits, metrics: Metrics, named: tuple[str, str] | None = None) -> None:
+    def __init__(
+        self, served: ServedModel, limits: Limits, metrics: Metrics, named: tuple[str, str] | None = None
+    ) -> None:
         self.served, self.limits, self.metrics = served, limits, metrics
         translator = served.translator
-        self.languages = Languages(translator.tokenizer, named, limits.languages)
+        self.languages = LanguagePairs(translator.tokenizer, named, limits.languages)
         self.batcher = Batcher(translator.engine, translator.model.config.eos_id, limits.waiting, metrics)
         self._aligning = threading.Lock()
-        self._listened = twin(translator.model)  # taps hear one pass at a time
+        self._listened = weight_sharing_copy(translator.model)  # taps hear one pass at a time
 
     def translator(
         self, source: str | None, target: str | None, how: SearchSettings | None = None, ticket: Ticket | None = None
@@ -89,11 +91,9 @@ class Service:
     def check_size(self, texts: Sequence[str]) -> None:
         """Refuse more than one request may ask for."""
         if len(texts) > self.limits.texts:
-            raise RefusedError(413, f"These are {len(texts):,} texts, and a request may have {self.limits.texts:,}.")
+            raise HTTPError(413, f"These are {len(texts):,} texts, and a request may have {self.limits.texts:,}.")
         if (size := sum(map(len, texts))) > self.limits.characters:
-            raise RefusedError(
-                413, f"These are {size:,} characters, and a request may have {self.limits.characters:,}."
-            )
+            raise HTTPError(413, f"These are {size:,} characters, and a request may have {self.limits.characters:,}.")
 
     def beam(self, asked: int | None, most: int | None = None) -> int:
         """The beam's size: what is asked for, or ours if that is allowed."""
@@ -101,9 +101,9 @@ class Service:
 
     def check_width(self, beam: int | None, n_best: int) -> None:
         if (beam or 1) > self.limits.beam:
-            raise RefusedError(422, f"beam = {beam} is more than the {self.limits.beam} that this server allows.")
+            raise HTTPError(422, f"beam = {beam} is more than the {self.limits.beam} that this server allows.")
         if n_best > self.limits.n_best:
-            raise RefusedError(422, f"n_best = {n_best} is more than the {self.limits.n_best} that this server allows.")
+            raise HTTPError(422, f"n_best = {n_best} is more than the {self.limits.n_best} that this server allows.")
 
     def translate(self, asked: AskTranslation, ticket: Ticket) -> Translations:
         """`POST /api/translate`: what `Translator.answer` answers, in its order."""
@@ -164,7 +164,7 @@ def _translated(translation: Translation, linked: tuple[WordPair, list[Link]] | 
     return found
 
 
-def _answered(answer: Answer, tokens: bool) -> Answered:
+def _answered(answer: TranslationCandidate, tokens: bool) -> Answered:
     found = Answered(text=answer.text, score=finite(answer.score))
     if tokens:
         found.tokens, found.log_probabilities = answer.tokens, [finite(log_p) for log_p in answer.log_probabilities]

@@ -15,9 +15,9 @@ from uvicorn.server import Server
 from glassformer.errors import InputError
 from glassformer.server.app import make_app
 from glassformer.server.limits import Limits
-from glassformer.server.load_shedding import Places
-from glassformer.server.state import House
-from glassformer.server.timeouts import Watched, watched
+from glassformer.server.load_shedding import RequestSlots
+from glassformer.server.state import ServerState
+from glassformer.server.timeouts import TimedConnection, timed_connection
 
 SPARE = 256
 """Files beside connections: the model's, the log, those that are refused at this moment."""
@@ -76,17 +76,17 @@ def with_files_enough(limits: Limits) -> Limits:
     return limits.model_copy(update={"connections": max(1, soft - SPARE)})
 
 
-class GlassServer(Server):
+class TranslationServer(Server):
     """uvicorn's server with an eye on its connections, and with an end."""
 
-    def __init__(self, house: House, hosts: Sequence[str] = (), tell: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, house: ServerState, hosts: Sequence[str] = (), tell: Callable[[], None] = lambda: None) -> None:
         self.house, self.tell = house, tell
         limits = with_files_enough(house.limits)
         self.guard = make_app(house, hosts)
         super().__init__(
             uvicorn.Config(
                 self.guard,
-                http=watched(limits, house.metrics, Places(house.desk.most, lambda: house.desk.count)),
+                http=timed_connection(limits, house.metrics, RequestSlots(house.desk.most, lambda: house.desk.count)),
                 ws="none",
                 lifespan="on",
                 loop="asyncio",
@@ -112,7 +112,7 @@ class GlassServer(Server):
         if counter % 3 == 0:
             now = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):
-                if isinstance(connection, Watched):
+                if isinstance(connection, TimedConnection):
                     connection.cut_if_overdue(now)
         return await super().on_tick(counter)
 
@@ -120,7 +120,7 @@ class GlassServer(Server):
         """What is under way may end; after a while it is refused."""
         waiting = asyncio.get_running_loop().call_later(self.house.limits.stop_seconds, self.house.refuse_all)
         for connection in list(self.server_state.connections):
-            if isinstance(connection, Watched) and connection.headers_since is not None:
+            if isinstance(connection, TimedConnection) and connection.headers_since is not None:
                 connection.transport.abort()  # half a request is none
         await super().shutdown(sockets)
         waiting.cancel()
@@ -144,7 +144,7 @@ class GlassServer(Server):
         self.should_exit = True
 
 
-def run(server: GlassServer, bound: socket.socket) -> None:
+def run(server: TranslationServer, bound: socket.socket) -> None:
     """Serve until told to stop."""
     with asyncio.Runner(loop_factory=_new_loop) as runner:
         runner.run(server.serve([bound]))

@@ -5,16 +5,16 @@ from collections.abc import Callable
 from glassformer.evaluation import sentence_chrf
 from glassformer.inspection.interventions.changes import Change, ForcePrefix, ReplaceToken
 from glassformer.inspection.interventions.what_if import rank_heads_of
-from glassformer.server.http_errors import RefusedError
+from glassformer.server.http_errors import HTTPError
 from glassformer.server.schemas import AskWhatIf, BeginWith, Difference, HeadWorth, Ranked, Replacement
-from glassformer.server.state import House
+from glassformer.server.state import ServerState
 from glassformer.server.trace_limits import check_ids, check_length, manifest_of
-from glassformer.server.trace_store import Kept
+from glassformer.server.trace_store import StoredTrace
 from glassformer.server.translation_service import finite
 from glassformer.translator import Translator
 
 
-class GivenUp:
+class RequestCancelled:
     """Whether nobody waits any more: work that has many parts asks after each."""
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class GivenUp:
             raise self._why
 
 
-def changed(house: House, kept: Kept, wanted: AskWhatIf) -> Difference:
+def changed(house: ServerState, kept: StoredTrace, wanted: AskWhatIf) -> Difference:
     """A traced text again under changes; the new trace is kept."""
     translator = _translator(house, kept)
     found = translator.what_if(kept.trace, *_changes(house, kept, wanted, translator))
@@ -46,7 +46,7 @@ def changed(house: House, kept: Kept, wanted: AskWhatIf) -> Difference:
     )
 
 
-def ranked(house: House, kept: Kept, tell: Callable[[int, int], None]) -> Ranked:
+def ranked(house: ServerState, kept: StoredTrace, tell: Callable[[int, int], None]) -> Ranked:
     """Every head by what its removal costs a traced translation."""
     heads = rank_heads_of(_translator(house, kept).model, kept.trace, tell)
     return Ranked(heads=[HeadWorth(at=one.at, head=one.head, loss=finite(one.loss)) for one in heads])
@@ -63,18 +63,18 @@ def texts_of(wanted: AskWhatIf) -> list[str]:
     return found
 
 
-def _translator(house: House, kept: Kept) -> Translator:
+def _translator(house: ServerState, kept: StoredTrace) -> Translator:
     translator = house.service.translator(None, None)
     translator.tokenizer = kept.tokenizer
     return translator
 
 
-def _changes(house: House, kept: Kept, wanted: AskWhatIf, translator: Translator) -> list[Change]:
+def _changes(house: ServerState, kept: StoredTrace, wanted: AskWhatIf, translator: Translator) -> list[Change]:
     """What is asked, in tokens: words are looked for in the source as the changes before them have left it."""
     asked = (*wanted.changes, *wanted.replace)
     count = len(kept.trace.about.changes) + len(asked)
     if count > house.limits.changes:
-        raise RefusedError(413, f"These are {count} changes, and {house.limits.changes} may stand together.")
+        raise HTTPError(413, f"These are {count} changes, and {house.limits.changes} may stand together.")
     changes: list[Change] = []
     for one in asked:
         if isinstance(one, Replacement):
@@ -87,7 +87,7 @@ def _changes(house: House, kept: Kept, wanted: AskWhatIf, translator: Translator
     return changes
 
 
-def _check_tokens(house: House, kept: Kept, changes: list[Change], translator: Translator) -> None:
+def _check_tokens(house: ServerState, kept: StoredTrace, changes: list[Change], translator: Translator) -> None:
     config, tokens = translator.model.config, len(kept.trace.about.asked.ids)
     for change in (*kept.trace.about.changes, *changes):
         if isinstance(change, (ReplaceToken, ForcePrefix)):

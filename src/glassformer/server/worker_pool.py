@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
-from glassformer.server.http_errors import ClientLeftError, busy
+from glassformer.server.http_errors import ClientDisconnectedError, busy
 from glassformer.server.metrics import Metrics
 from glassformer.server.request_batching import STOPPING
 
@@ -19,7 +19,7 @@ def nothing(why: BaseException) -> None:
     """For work that cannot be given up once it has begun."""
 
 
-class Desk:
+class WorkerPool:
     """Where requests are taken in."""
 
     def __init__(
@@ -62,7 +62,7 @@ class Desk:
         try:
             why = await end
         except asyncio.CancelledError:
-            give_up(ClientLeftError())
+            give_up(ClientDisconnectedError())
             raise
         finally:
             self._ends.discard(end)
@@ -92,7 +92,7 @@ class Desk:
 
 
 _ERRORS: dict[str, Callable[[float], Exception]] = {
-    "left": lambda seconds: ClientLeftError(),
+    "left": lambda seconds: ClientDisconnectedError(),
     "stopped": lambda seconds: busy(STOPPING),
     "late": lambda seconds: busy(f"This took longer than {seconds:g} seconds: ask for less, or later.", 5),
 }

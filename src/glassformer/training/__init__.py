@@ -2,9 +2,9 @@
 
 from glassformer.training.learning_rate_schedule import learning_rate
 from glassformer.training.loss import summed_loss
-from glassformer.training.progress_listener import Progress, Watcher
+from glassformer.training.progress_listener import Progress, ProgressListener
 from glassformer.training.run_settings import RunSettings
 from glassformer.training.stop_signals import Interrupted
 from glassformer.training.train import train
 
-__all__ = ["Interrupted", "Progress", "RunSettings", "Watcher", "learning_rate", "summed_loss", "train"]
+__all__ = ["Interrupted", "Progress", "ProgressListener", "RunSettings", "learning_rate", "summed_loss", "train"]

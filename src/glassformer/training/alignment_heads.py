@@ -5,7 +5,7 @@ from pathlib import Path
 
 from glassformer.errors import InputError
 from glassformer.inspection.alignment.head_selection import choose_heads, evenly
-from glassformer.inspection.alignment.word_alignment import word_pair, write_choice
+from glassformer.inspection.alignment.word_alignment import word_pair, write_alignment_heads
 from glassformer.model import load_model
 from glassformer.training.run_setup import Run
 
@@ -23,6 +23,6 @@ def choose_alignment(run: Run, best: Path, said: Callable[[str], None]) -> None:
     some = (run.store[i] for i in evenly(len(run.store), LEARN_FROM))
     seen = [word_pair(tokenizer, source.tolist(), target.tolist()) for source, target in some]
     try:
-        write_choice(choose_heads(load_model(best), dev, also=seen).choice, best)
+        write_alignment_heads(choose_heads(load_model(best), dev, also=seen).choice, best)
     except InputError as error:
         said(f"No heads were chosen for word alignment: {error}")

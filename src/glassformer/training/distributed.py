@@ -1,6 +1,6 @@
 """Several processes that train one model: who am I, what is my share, what do we all know.
 
-Alone, with helpers on this machine, or under torchrun: the loop sees only a `World`. Everything that is decided is
+Alone, with helpers on this machine, or under torchrun: the loop sees only a `ProcessGroup`. Everything that is decided is
 decided from values that all ranks share, because a rank that leaves alone leaves the others waiting.
 """
 
@@ -28,7 +28,7 @@ PATIENCE = timedelta(minutes=30)  # for a rank that builds the store while the o
 
 
 @dataclass(frozen=True)
-class World:
+class ProcessGroup:
     """The ranks of a run, seen from one of them."""
 
     rank: int = 0
@@ -65,7 +65,7 @@ def under_torchrun() -> bool:
 
 
 @contextlib.contextmanager
-def torchrun_world() -> Iterator[World]:
+def torchrun_world() -> Iterator[ProcessGroup]:
     """The world that torchrun made, GPUs where there are any."""
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     device = CPU
@@ -75,13 +75,13 @@ def torchrun_world() -> Iterator[World]:
     # Flags and counts travel between CPUs even where gradients travel between GPUs.
     dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
     try:
-        yield World(rank, size, device)
+        yield ProcessGroup(rank, size, device)
     finally:
         dist.destroy_process_group()
 
 
 @contextlib.contextmanager
-def local_world(size: int, run: Path) -> Iterator[World]:
+def local_world(size: int, run: Path) -> Iterator[ProcessGroup]:
     """This process and `size` - 1 helpers on this machine, each with its share of the cores.
 
     The helpers are fresh interpreters that open the run by its directory; they end with the block, or with us.
@@ -89,14 +89,14 @@ def local_world(size: int, run: Path) -> Iterator[World]:
     device = torch.device("cuda") if size == 1 and torch.cuda.is_available() else CPU
     torch.set_num_threads(threads_for(size))
     if size == 1:
-        yield World(device=device)
+        yield ProcessGroup(device=device)
         return
     with tempfile.TemporaryDirectory(prefix="glassformer-") as meeting:
         helpers = [_start_helper(run, meeting, rank, size) for rank in range(1, size)]
         try:
             _meet(meeting, 0, size)
             try:
-                yield World(0, size)
+                yield ProcessGroup(0, size)
             except RuntimeError as error:  # how gloo says that a peer is gone
                 if any(helper.wait(5) for helper in helpers):
                     raise GlassformerError(
@@ -114,14 +114,14 @@ def local_world(size: int, run: Path) -> Iterator[World]:
                 helper.wait()
 
 
-def help_as_rank(meeting: str, rank: int, size: int) -> World:
+def help_as_rank(meeting: str, rank: int, size: int) -> ProcessGroup:
     """What a helper does first: meet the others."""
     torch.set_num_threads(threads_for(size))
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.SIG_IGN)  # the chief hears them, and tells everybody
     _end_with_parent()
     _meet(meeting, rank, size)
-    return World(rank, size)
+    return ProcessGroup(rank, size)
 
 
 def _start_helper(run: Path, meeting: str, rank: int, size: int) -> "subprocess.Popen[bytes]":

@@ -19,7 +19,7 @@ class Progress:
     tokens: int
 
 
-class Watcher:
+class ProgressListener:
     """Listens to nothing; override what is of interest."""
 
     def said(self, text: str) -> None:

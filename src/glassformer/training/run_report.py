@@ -12,13 +12,15 @@ from glassformer.training.checkpoint import METRICS, State, write_json
 from glassformer.training.run_setup import Run
 
 if TYPE_CHECKING:
-    from glassformer.training.validation import Translated
+    from glassformer.training.validation import ValidationTranslations
 
 REPORT, PAGE = "report.json", "report.html"
 SAMPLES = 20
 
 
-def write_report(run: Run, state: State, parameters: int, results: "dict[str, Translated]") -> dict[str, Any]:
+def write_report(
+    run: Run, state: State, parameters: int, results: "dict[str, ValidationTranslations]"
+) -> dict[str, Any]:
     """Write both files; the report as a value."""
     on = "test" if "test" in results else "dev"
     scores = results[on].scores

@@ -7,20 +7,20 @@ from typing import Any
 
 from glassformer.data.corpus import Watch, unwatched
 from glassformer.errors import DirectoryError, GlassformerError
-from glassformer.training.distributed import World, local_world, torchrun_world, under_torchrun
-from glassformer.training.progress_listener import Watcher
+from glassformer.training.distributed import ProcessGroup, local_world, torchrun_world, under_torchrun
+from glassformer.training.progress_listener import ProgressListener
 from glassformer.training.run_report import REPORT, write_report
 from glassformer.training.run_resources import keep_memory
 from glassformer.training.run_setup import Run, begin, open_run
 from glassformer.training.training_loop import Trainer
 
 
-def train(options: dict[str, Any], watcher: Watcher | None = None, watch: Watch = unwatched) -> dict[str, Any]:
+def train(options: dict[str, Any], watcher: ProgressListener | None = None, watch: Watch = unwatched) -> dict[str, Any]:
     """Train as `options` say (the tables of a run's TOML file), or go on where the run was left; its report.
 
     `train({"out": "runs/mine", "data": {"source": "a.en", "target": "a.de"}})` is all it needs.
     """
-    watcher = watcher or Watcher()
+    watcher = watcher or ProgressListener()
     keep_memory()
     try:
         run_here = _train_under_torchrun if under_torchrun() else _train_here
@@ -32,7 +32,7 @@ def train(options: dict[str, Any], watcher: Watcher | None = None, watch: Watch 
         ) from error
 
 
-def _train_here(options: dict[str, Any], watcher: Watcher, watch: Watch) -> dict[str, Any]:
+def _train_here(options: dict[str, Any], watcher: ProgressListener, watch: Watch) -> dict[str, Any]:
     with begin(options, watcher.said, watch) as run:
         if (report := finished_report(run)) is not None:
             watcher.said(f"{run.directory} is finished already: {report['ended']}.")
@@ -41,7 +41,7 @@ def _train_here(options: dict[str, Any], watcher: Watcher, watch: Watch) -> dict
             return work(run, world, watcher) or {}
 
 
-def work(run: Run, world: World, watcher: Watcher) -> dict[str, Any] | None:
+def work(run: Run, world: ProcessGroup, watcher: ProgressListener) -> dict[str, Any] | None:
     """What every rank does; the chief returns the report."""
     trainer = Trainer(run, world, watcher)
     trainer.train()
@@ -64,7 +64,7 @@ def finished_report(run: Run) -> dict[str, Any] | None:
     return None if longer else report
 
 
-def _train_under_torchrun(options: dict[str, Any], watcher: Watcher, watch: Watch) -> dict[str, Any]:
+def _train_under_torchrun(options: dict[str, Any], watcher: ProgressListener, watch: Watch) -> dict[str, Any]:
     with torchrun_world() as world, contextlib.ExitStack() as stack:
         options = options | {"training": {"ranks": world.size} | options.get("training", {})}
         run, failure = None, None
@@ -78,4 +78,4 @@ def _train_under_torchrun(options: dict[str, Any], watcher: Watcher, watch: Watc
         run = run or open_run(Path(options["out"]))
         if (report := finished_report(run)) is not None:
             return report
-        return work(run, world, watcher if world.is_chief else Watcher()) or {}
+        return work(run, world, watcher if world.is_chief else ProgressListener()) or {}

@@ -27,17 +27,17 @@ from glassformer.model.directory import WEIGHTS, read_weights, write_model
 from glassformer.model_location import numbered
 from glassformer.training import checkpoint as saved
 from glassformer.training.checkpoint import METRICS, Checkpoint, State, newest_checkpoint, save_checkpoint
-from glassformer.training.distributed import World
+from glassformer.training.distributed import ProcessGroup
 from glassformer.training.learning_rate_schedule import learning_rate
 from glassformer.training.loss import LossOf
 from glassformer.training.mixed_precision import chosen_dtype
 from glassformer.training.optimiser import make_optimiser, memory, remember
-from glassformer.training.progress_listener import Progress, Watcher
+from glassformer.training.progress_listener import Progress, ProgressListener
 from glassformer.training.run_resources import what_bits_depend_on
 from glassformer.training.run_setup import Run
 from glassformer.training.stop_signals import Interrupted, StopAgreed, StopSignals
-from glassformer.training.validation import Translated, Validator, model_card
-from glassformer.training.weight_averaging import MovingAverage, mean, wearing
+from glassformer.training.validation import ValidationTranslations, Validator, model_card
+from glassformer.training.weight_averaging import MovingAverage, mean, using_weights
 
 SAVE, STOP = 1, 2  # what a rank may ask of all
 
@@ -45,7 +45,7 @@ SAVE, STOP = 1, 2  # what a rank may ask of all
 class Trainer:
     """One rank of a run."""
 
-    def __init__(self, run: Run, world: World, watcher: Watcher) -> None:
+    def __init__(self, run: Run, world: ProcessGroup, watcher: ProgressListener) -> None:
         self.run, self.world, self.watcher = run, world, watcher
         self.settings = run.settings.training
         self.model = run.new_model().to(world.device).train()
@@ -198,7 +198,7 @@ class Trainer:
 
     def _validate(self) -> None:
         settings = self.run.settings.validation
-        with wearing(self.model, self._averaged()):
+        with using_weights(self.model, self._averaged()):
             loss = self.validator.loss(self.model)
             done = self.validator.translate(self.model, self.run.dev, settings.beam)
             value = {"bleu": done.scores.bleu, "chrf": done.scores.chrf, "loss": -loss}[settings.metric]
@@ -255,13 +255,13 @@ class Trainer:
             if path != directory:
                 saved.remove(path)
 
-    def last_scores(self) -> dict[str, Translated]:
+    def last_scores(self) -> dict[str, ValidationTranslations]:
         """Dev and test, translated once more with the best weights and the last beam."""
         best = self.run.directory / f"best-{self.state.best_update}"
         beam = self.run.settings.validation.final_beam
         if self.world.is_chief:
             self.watcher.said(f"Translating with {best.name} and a beam of {beam} for the report.")
-        with self.stop, wearing(self.model, read_weights(best / WEIGHTS)):
+        with self.stop, using_weights(self.model, read_weights(best / WEIGHTS)):
             try:
                 sets = {"dev": self.run.dev, "test": self.run.test()}
                 return {

@@ -11,7 +11,7 @@ from glassformer.data.padded_batch import make_batch
 from glassformer.decoding import Beam, PlainStepModel, Request, alike, search
 from glassformer.evaluation import Scores, score
 from glassformer.model import Transformer
-from glassformer.training.distributed import World
+from glassformer.training.distributed import ProcessGroup
 from glassformer.training.loss import summed_loss
 from glassformer.training.run_setup import Run
 
@@ -19,7 +19,7 @@ AT_ONCE = 4000  # positions in a batch: short enough to be asked to stop in betw
 
 
 @dataclass(frozen=True)
-class Translated:
+class ValidationTranslations:
     """Sentences with what a model made of them."""
 
     pairs: Sequence[Pair]
@@ -30,10 +30,10 @@ class Translated:
 class Validator:
     """Judges a model by a run's settings. `pause` is called between batches, by all ranks alike, and may raise."""
 
-    def __init__(self, run: Run, world: World, pause: Callable[[], None]) -> None:
+    def __init__(self, run: Run, world: ProcessGroup, pause: Callable[[], None]) -> None:
         self.run, self.world, self.pause = run, world, pause
 
-    def translate(self, model: Transformer, pairs: Sequence[Pair], beam_size: int) -> Translated:
+    def translate(self, model: Transformer, pairs: Sequence[Pair], beam_size: int) -> ValidationTranslations:
         """Translate and score some pairs."""
         tokenizer = self.run.tokenizer
         beam = Beam.greedy() if beam_size == 1 else Beam(size=beam_size)
@@ -50,7 +50,7 @@ class Validator:
                 mine |= {rows[j]: hypotheses[0].tokens for j, hypotheses in zip(batch, found, strict=True)}
         texts = [tokenizer.decode(row) for row in self._of_all_ranks(mine, len(pairs))]
         scores = score(texts, [pair.target for pair in pairs], self.run.settings.validation.tokenize)
-        return Translated(pairs, texts, scores)
+        return ValidationTranslations(pairs, texts, scores)
 
     def _of_all_ranks(self, mine: dict[int, list[int]], rows: int) -> list[list[int]]:
         """A table whose rows are each filled by one rank, and zero (which is padding) with the others."""

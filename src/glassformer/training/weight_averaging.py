@@ -29,7 +29,7 @@ def mean(many: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
 
 
 @contextmanager
-def wearing(model: nn.Module, weights: Mapping[str, Tensor] | None) -> Iterator[None]:
+def using_weights(model: nn.Module, weights: Mapping[str, Tensor] | None) -> Iterator[None]:
     """The model with other weights for a while, and with its own again afterwards; None changes nothing."""
     if weights is None:
         yield

@@ -17,21 +17,27 @@ from glassformer.builtin.street.word_links import links as true_links
 from glassformer.builtin.street.word_links import words as street_words
 from glassformer.errors import DataError, DirectoryError, InputError
 from glassformer.inspection import record
-from glassformer.inspection.alignment.alignment_error_rate import Agreement, Links, agreement, read_links, written
-from glassformer.inspection.alignment.head_selection import choose_heads, evenly, every_look
-from glassformer.inspection.alignment.ibm_aligner import one_way, silver_links
+from glassformer.inspection.alignment.alignment_error_rate import (
+    AlignmentScore,
+    Links,
+    alignment_score,
+    read_links,
+    written,
+)
+from glassformer.inspection.alignment.head_selection import choose_heads, evenly, every_alignment_head
+from glassformer.inspection.alignment.ibm_aligner import learned_links, one_way
 from glassformer.inspection.alignment.word_alignment import (
-    Choice,
-    Look,
+    AlignmentHead,
+    AlignmentHeads,
     WordPair,
     align,
-    read_choice,
+    default_alignment_heads,
+    read_alignment_heads,
     shares,
-    simple_choice,
     spread,
     word_looks,
     word_pair,
-    write_choice,
+    write_alignment_heads,
 )
 from glassformer.inspection.alignment.word_spans import Word
 from glassformer.model_location import find_model
@@ -52,8 +58,8 @@ def test_the_error_rate_is_its_formula(rows):
     a, s = sum(map(len, found)), sum(len(own.sure) for own in gold)
     in_sure = sum(1 for own, given in rows for link in own if link in given.sure)
     in_possible = sum(1 for own, given in rows for link in own if link in given.possible)
-    measured = agreement(found, gold)
-    assert measured == Agreement(a, s, in_sure, in_possible)
+    measured = alignment_score(found, gold)
+    assert measured == AlignmentScore(a, s, in_sure, in_possible)
     if a + s:
         assert measured.aer == pytest.approx(1 - (in_sure + in_possible) / (a + s))
     assert 0 <= measured.aer <= 1
@@ -63,14 +69,14 @@ def test_the_error_rate_is_its_formula(rows):
 
 @given(st.lists(golds, min_size=1, max_size=5))
 def test_gold_against_itself_has_no_error_and_nothing_finds_nothing(gold):
-    assert agreement([own.sure for own in gold], gold).aer == 0
+    assert alignment_score([own.sure for own in gold], gold).aer == 0
     any_sure = any(own.sure for own in gold)
-    assert agreement([[] for _ in gold], gold).aer == (1 if any_sure else 0)
+    assert alignment_score([[] for _ in gold], gold).aer == (1 if any_sure else 0)
 
 
 @given(pairs_of_numbers, pairs_of_numbers)
 def test_of_sure_links_alone_the_error_rate_goes_both_ways(one, other):
-    forth, back = (agreement([a], [Links(b, b)]) for a, b in ((one, other), (other, one)))
+    forth, back = (alignment_score([a], [Links(b, b)]) for a, b in ((one, other), (other, one)))
     assert forth.aer == pytest.approx(back.aer)
     if one and other:
         f1 = 2 * forth.precision * forth.recall / (forth.precision + forth.recall or 1)
@@ -116,9 +122,9 @@ def word_pairs(config, seed, count=3):
 
 
 def chosen_by_chance(config, seed):
-    looks = every_look(config)
+    looks = every_alignment_head(config)
     chance = random.Random(seed)
-    return Choice(looks=chance.sample(looks, chance.randint(1, len(looks))))
+    return AlignmentHeads(looks=chance.sample(looks, chance.randint(1, len(looks))))
 
 
 def naive(model, pair, choice):
@@ -223,7 +229,7 @@ def test_links_both_ways_and_of_some_share_are_fewer_of_the_same(config, seed):
 def test_a_head_that_the_model_does_not_have_is_named():
     model = small_model()
     with pytest.raises(InputError, match=r"2 decoder layers of 2 heads.* no layer 2, head 0, read"):
-        align(model, [], Choice(looks=[Look(layer=2, head=0, when="read")]))
+        align(model, [], AlignmentHeads(looks=[AlignmentHead(layer=2, head=0, when="read")]))
 
 
 # ---- choosing
@@ -249,14 +255,14 @@ def test_a_choice_is_no_worse_on_its_own_pairs_than_any_head_or_the_simple_rule(
     def measured(choice):
         usable = [(pair, own) for pair, own in zip(pairs, given, strict=True) if pair.source and pair.target]
         found = align(model, [pair for pair, _ in usable], choice)
-        return agreement([[(a.source, a.target) for a in own] for own in found], [own for _, own in usable]).aer
+        return alignment_score([[(a.source, a.target) for a in own] for own in found], [own for _, own in usable]).aer
 
     assert chosen.choice.aer == pytest.approx(measured(chosen.choice), abs=1e-6)
     assert chosen.simple == pytest.approx(measured(None))
     assert chosen.choice.aer <= chosen.simple + 1e-6
-    assert len(chosen.singles) == len(every_look(config))
+    assert len(chosen.singles) == len(every_alignment_head(config))
     for look, aer in chosen.singles[:4]:
-        assert aer == pytest.approx(measured(Choice(looks=[look])))
+        assert aer == pytest.approx(measured(AlignmentHeads(looks=[look])))
         assert chosen.choice.aer <= aer + 1e-6
     assert [aer for _, aer in chosen.singles] == sorted(aer for _, aer in chosen.singles)
 
@@ -304,7 +310,7 @@ def street_pairs(translator, split, count):
 
 def error_rate(translator, pairs, gold, choice=None):
     found = align(translator.model, pairs, choice)
-    return agreement([[(link.source, link.target) for link in own] for own in found], gold).aer
+    return alignment_score([[(link.source, link.target) for link in own] for own in found], gold).aer
 
 
 def test_every_word_of_the_street_has_a_true_link():
@@ -323,13 +329,13 @@ def test_heads_chosen_without_gold_are_clearly_better_than_the_simple_rule(trans
     chosen = choose_heads(translator.model, dev).choice
     simple = error_rate(translator, pairs, gold)
     assert error_rate(translator, pairs, gold, chosen) < simple / 2
-    single = Choice(looks=[choose_heads(translator.model, dev).singles[0][0]])
+    single = AlignmentHeads(looks=[choose_heads(translator.model, dev).singles[0][0]])
     assert error_rate(translator, pairs, gold, chosen) < error_rate(translator, pairs, gold, single) < simple
 
 
 def test_the_built_in_model_comes_with_its_choice_and_warns_of_what_is_wrong(translator):
     pairs, gold = street_pairs(translator, "test", 200)
-    choice = read_choice(find_model("street"), translator.model.config)
+    choice = read_alignment_heads(find_model("street"), translator.model.config)
     assert choice.measured_by == "silver"
     assert error_rate(translator, pairs, gold, choice) < error_rate(translator, pairs, gold) / 2
     right = {True: [], False: []}
@@ -366,22 +372,22 @@ ORDERS = {
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_lexicon_is_recovered_whatever_the_order_of_words(order):
     pairs, true = made_up(0, 800, ORDERS[order])
-    silver = silver_links(pairs)
-    assert agreement([own.sure for own in silver], [Links(own, own) for own in true]).aer < 0.02
-    assert silver == silver_links(pairs)
+    silver = learned_links(pairs)
+    assert alignment_score([own.sure for own in silver], [Links(own, own) for own in true]).aer < 0.02
+    assert silver == learned_links(pairs)
 
 
 def test_a_word_without_a_counterpart_is_left_alone():
     pairs, true = made_up(1, 800, ORDERS["the same"])
     pairs = [(source, [*target, "ja"]) for source, target in pairs]
-    silver = silver_links(pairs)
-    assert agreement([own.sure for own in silver], [Links(own, own) for own in true]).aer < 0.05
+    silver = learned_links(pairs)
+    assert alignment_score([own.sure for own in silver], [Links(own, own) for own in true]).aer < 0.05
 
 
 def test_what_both_directions_find_is_sure_and_what_one_finds_is_possible():
     pairs, _ = made_up(2, 50, ORDERS["any"])
     forth, back = one_way(pairs), one_way([(target, source) for source, target in pairs])
-    for links, there, again in zip(silver_links(pairs), forth, back, strict=True):
+    for links, there, again in zip(learned_links(pairs), forth, back, strict=True):
         turned = {(source, target) for target, source in again}
         assert links.sure == there & turned
         assert links.possible == there | turned
@@ -389,10 +395,10 @@ def test_what_both_directions_find_is_sure_and_what_one_finds_is_possible():
 
 def test_blank_sides_have_no_links_and_nothing_at_all_is_said():
     pairs, _ = made_up(3, 50, ORDERS["the same"])
-    silver = silver_links([([], ["t1"]), *pairs, (["s1"], [])])
+    silver = learned_links([([], ["t1"]), *pairs, (["s1"], [])])
     assert silver[0] == silver[-1] == Links(frozenset(), frozenset())
     with pytest.raises(InputError, match="could be linked"):
-        silver_links([([], ["a"])])
+        learned_links([([], ["a"])])
 
 
 # ---- a choice kept with its model
@@ -401,11 +407,13 @@ def test_blank_sides_have_no_links_and_nothing_at_all_is_said():
 def test_a_choice_is_kept_and_replaced_and_the_directory_stays_sealed(tmp_path):
     directory = saved(tmp_path / "model")
     config = load_model(directory).config
-    assert read_choice(directory, config) == simple_choice(config)
+    assert read_alignment_heads(directory, config) == default_alignment_heads(config)
     for head in (0, 1):
-        choice = Choice(looks=[Look(layer=1, head=head, when="read")], measured_by="silver", pairs=7, aer=0.25)
-        write_choice(choice, directory)
-        assert read_choice(directory, config) == choice
+        choice = AlignmentHeads(
+            looks=[AlignmentHead(layer=1, head=head, when="read")], measured_by="silver", pairs=7, aer=0.25
+        )
+        write_alignment_heads(choice, directory)
+        assert read_alignment_heads(directory, config) == choice
         assert "alignment.json" in verify(directory)
         load_model(directory)
     assert not [path for path in directory.iterdir() if path.name.startswith(".")]
@@ -414,16 +422,16 @@ def test_a_choice_is_kept_and_replaced_and_the_directory_stays_sealed(tmp_path):
 def test_a_choice_that_is_damaged_or_of_another_model_is_refused(tmp_path):
     directory = saved(tmp_path / "model")
     config = load_model(directory).config
-    write_choice(Choice(looks=[Look(layer=0, head=5, when="read")]), directory)
+    write_alignment_heads(AlignmentHeads(looks=[AlignmentHead(layer=0, head=5, when="read")]), directory)
     with pytest.raises(DirectoryError, match=r"alignment\.json is no choice .* no layer 0, head 5"):
-        read_choice(directory, config)
+        read_alignment_heads(directory, config)
     path = directory / "alignment.json"
     path.write_text(path.read_text().replace("5", "1"))
     with pytest.raises(DirectoryError, match=r"alignment\.json has other contents"):
-        read_choice(directory, config)
+        read_alignment_heads(directory, config)
     path.unlink()
     with pytest.raises(DirectoryError, match=r"alignment\.json is missing"):
-        read_choice(directory, config)
+        read_alignment_heads(directory, config)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"looks": []}', '{"looks": [1]}', '{"looks": 5}', "[" * 5000])
@@ -433,15 +441,15 @@ def test_what_is_no_choice_is_said_in_a_sentence(tmp_path, content):
     directory = saved(tmp_path / "model")
     add_file(directory, "alignment.json", content.encode())
     with pytest.raises(DirectoryError, match="is no choice of heads"):
-        read_choice(directory, load_model(directory).config)
+        read_alignment_heads(directory, load_model(directory).config)
 
 
 def test_a_file_that_the_manifest_does_not_name_is_not_read(tmp_path):
     directory = saved(tmp_path / "model")
     config = load_model(directory).config
-    choice = Choice(looks=[Look(layer=1, head=1, when="read")])
+    choice = AlignmentHeads(looks=[AlignmentHead(layer=1, head=1, when="read")])
     (directory / "alignment.json").write_text(choice.as_json())
-    assert read_choice(directory, config) == simple_choice(config)
+    assert read_alignment_heads(directory, config) == default_alignment_heads(config)
 
 
 def test_a_directory_without_a_manifest_keeps_no_choice(tmp_path):
@@ -450,5 +458,5 @@ def test_a_directory_without_a_manifest_keeps_no_choice(tmp_path):
     shutil.copytree(directory, copy)
     (copy / "manifest.json").unlink()
     with pytest.raises(DirectoryError, match=r"has no manifest\.json"):
-        write_choice(simple_choice(load_model(directory).config), copy)
+        write_alignment_heads(default_alignment_heads(load_model(directory).config), copy)
     assert json.loads((directory / "manifest.json").read_text())["files"].keys() == set(verify(directory))

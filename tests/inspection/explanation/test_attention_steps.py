@@ -12,8 +12,14 @@ from glassformer.decoding import Beam, PlainStepModel, Request, score, search
 from glassformer.errors import InputError
 from glassformer.inspection import Trace, trace
 from glassformer.inspection.explanation.attention_steps import walk
-from glassformer.inspection.explanation.attribution import edges, log_probabilities, looks, rollout, weighted_values
-from glassformer.inspection.explanation.query_position import Place, choose
+from glassformer.inspection.explanation.attribution import (
+    attention_weights,
+    edges,
+    log_probabilities,
+    rollout,
+    weighted_values,
+)
+from glassformer.inspection.explanation.query_position import QueryPosition, choose
 from glassformer.inspection.explanation.token_names import find_token, is_word, plain
 from glassformer.inspection.interventions.cross_attention_matrices import (
     choices,
@@ -43,7 +49,7 @@ def traced(config, seed, dtype=torch.float64):
 def test_every_step_can_be_redone_from_the_numbers_before(config, seed, data):
     _, heard = traced(config, seed)
     at = data.draw(st.sampled_from(heard.attentions))
-    place = Place(at, data.draw(st.integers(0, config.n_heads - 1)), data.draw(st.integers(0, 3)))
+    place = QueryPosition(at, data.draw(st.integers(0, config.n_heads - 1)), data.draw(st.integers(0, 3)))
     way = walk(heard, place)
     for step in way.steps:
         size = max(float(vector.numbers.abs().max()) for vector in step.vectors)
@@ -60,7 +66,7 @@ def test_what_the_steps_show_adds_up(config, seed):
     """From the vectors that are shown alone, without the weights: shares to the output, weighted values to z."""
     _, heard = traced(config, seed)
     for at in heard.attentions:
-        way = walk(heard, Place(at, 0, 1))
+        way = walk(heard, QueryPosition(at, 0, 1))
         *shares, output = (vector.numbers for vector in way.step("output").vectors)
         torch.testing.assert_close(torch.stack(shares).sum(0), output)
         z = torch.stack([key.weight * key.v for key in way.keys]).sum(0)
@@ -85,7 +91,7 @@ def test_what_is_named_is_taken_and_the_rest_is_chosen(config, seed, data):
 def test_a_saved_trace_without_weights_says_what_it_cannot_redo(tmp_path):
     heard = load("street").trace(SEEDS_SENTENCE, beam=1)
     heard.save(tmp_path / "trace", detail="everything")
-    way = walk(Trace.load(tmp_path / "trace"), Place("encoder.layers.0.self_attention", 1, 10))
+    way = walk(Trace.load(tmp_path / "trace"), QueryPosition("encoder.layers.0.self_attention", 1, 10))
     redone = {step.name for step in way.steps if step.differs is not None}
     assert {"scores", "softmax", "context", "residual"} <= redone
     assert not {"embedding", "query", "keys", "values", "share"} & redone
@@ -120,9 +126,9 @@ def test_tokens_are_found_by_the_names_people_use():
 @pytest.mark.parametrize(
     ("place", "says"),
     [
-        (Place("encoder.layers.9.self_attention", 0, 0), "The model has no attention 'encoder.layers.9"),
-        (Place("encoder.layers.0.self_attention", 4, 0), "has 4 heads, counted from 0, and none is 4"),
-        (Place("encoder.layers.0.self_attention", 0, 99), "has 16 positions, counted from 0, and none is 99"),
+        (QueryPosition("encoder.layers.9.self_attention", 0, 0), "The model has no attention 'encoder.layers.9"),
+        (QueryPosition("encoder.layers.0.self_attention", 4, 0), "has 4 heads, counted from 0, and none is 4"),
+        (QueryPosition("encoder.layers.0.self_attention", 0, 99), "has 16 positions, counted from 0, and none is 99"),
     ],
 )
 def test_what_is_not_there_is_one_sentence(place, says):
@@ -149,7 +155,9 @@ def test_looks_at_everything_are_all_there_is(config, seed):
     model, heard = traced(config, seed)
     for at in heard.attentions:
         everyone = range(heard[f"{at}.v"].shape[1])
-        torch.testing.assert_close(looks(heard, at, [1, 2], everyone), torch.ones(config.n_heads, dtype=torch.float64))
+        torch.testing.assert_close(
+            attention_weights(heard, at, [1, 2], everyone), torch.ones(config.n_heads, dtype=torch.float64)
+        )
         output = heard[f"{at}.output"][1]
         bias = heard.parameter(f"{at}.out_proj.bias")
         whole = output if bias is None else output - bias

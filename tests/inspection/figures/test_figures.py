@@ -19,7 +19,7 @@ from glassformer import load
 from glassformer.cli.figure import VIEWS as VIEWS_OF_THE_COMMAND
 from glassformer.decoding import Request
 from glassformer.errors import GlassformerError, InputError, SettingsError
-from glassformer.inspection import Names, Trace, trace
+from glassformer.inspection import TokenNames, Trace, trace
 from glassformer.inspection.figures import VIEWS, figure
 from glassformer.inspection.figures.figure_numbers import rounded, weight
 from glassformer.inspection.figures.figure_options import FigureOptions
@@ -269,7 +269,7 @@ def test_attention_can_be_drawn_from_the_smallest_trace(tmp_path):
 def test_scripts_that_run_to_the_left_stand_as_they_are_read():
     arabic = ["▁لم", "▁يعبر", "▁الحيوان", "▁الشارع", "</s>"]
     config = street().model.config
-    names = Names(pieces=lambda ids, side: [arabic[i % 5] for i in ids], text=lambda ids, side: "")
+    names = TokenNames(pieces=lambda ids, side: [arabic[i % 5] for i in ids], text=lambda ids, side: "")
     found = trace(street().model, Request([5, 6, 7, 8, config.eos_id]), [5, 6, config.eos_id], names=names)
     drawn = figure(found, "attention", at="decoder.layers.0.cross_attention", head=0)
     columns = [e for e in ElementTree.fromstring(drawn.svg).iter(f"{SVG}text") if "rotate" in e.get("transform", "")]
@@ -281,7 +281,7 @@ def test_scripts_that_run_to_the_left_stand_as_they_are_read():
 def test_tokens_of_any_kind_make_well_formed_files():
     strange = ["▁<b>&\"'", "\x00\x1b", "▁", "a" * 300, "\ud800", "🦓", "é́", "]]>", "--"]
     config = street().model.config
-    names = Names(pieces=lambda ids, side: [strange[i % len(strange)] for i in ids], text=lambda ids, side: "")
+    names = TokenNames(pieces=lambda ids, side: [strange[i % len(strange)] for i in ids], text=lambda ids, side: "")
     found = trace(street().model, Request([*range(9, 18), config.eos_id]), [*range(18, 27)], names=names)
     for view in set(VIEWS) - {"beam"}:
         ElementTree.fromstring(figure(found, view).svg)

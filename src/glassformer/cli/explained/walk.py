@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from glassformer.inspection import Trace
-    from glassformer.inspection.explanation.attention_steps import Key, Step, Vector, Walk
+    from glassformer.inspection.explanation.attention_steps import AttentionStep, AttentionWalk, Key, Vector
 
 WIDEST = 100
 FIRST = 6
@@ -28,12 +28,12 @@ def terminal() -> int:
     return min(shutil.get_terminal_size().columns, WIDEST)
 
 
-def walk_text(trace: "Trace", walk: "Walk") -> str:
+def walk_text(trace: "Trace", walk: "AttentionWalk") -> str:
     """The whole walk, step by step."""
     return "\n".join(_lines(trace, walk, max(60, terminal())))
 
 
-def _lines(trace: "Trace", walk: "Walk", width: int) -> Iterator[str]:
+def _lines(trace: "Trace", walk: "AttentionWalk", width: int) -> Iterator[str]:
     yield from (paragraph(trace.text), paragraph(trace.translation), "")
     yield _heading(trace, walk)
     yield from ("", *_tokens(trace, walk, width), "", "Of each vector the first columns, and ‖its length‖.")
@@ -54,12 +54,12 @@ def _lines(trace: "Trace", walk: "Walk", width: int) -> Iterator[str]:
             yield f"{INDENT}{recomputed(step.differs)}"
 
 
-def _told(walk: "Walk") -> list["Step"]:
+def _told(walk: "AttentionWalk") -> list["AttentionStep"]:
     """Scores and weights are one table, and so are the values and their sum."""
     return [step for step in walk.steps if step.name not in ("scores", "values")]
 
 
-def max_of(walk: "Walk", *names: str) -> float | None:
+def max_of(walk: "AttentionWalk", *names: str) -> float | None:
     gaps = [walk.step(name).differs for name in names]
     known = [gap for gap in gaps if gap is not None]
     return max(known) if len(known) == len(gaps) else None
@@ -71,7 +71,7 @@ def recomputed(gap: float | None) -> str:
     return f"recomputed: differs by {'0' if gap == 0 else f'{gap:.0e}'.replace('e-0', 'e-')}"
 
 
-def _heading(trace: "Trace", walk: "Walk") -> str:
+def _heading(trace: "Trace", walk: "AttentionWalk") -> str:
     place = walk.place
     who = f"{walk.piece} (position {place.position})"
     if walk.writes is not None:
@@ -79,7 +79,7 @@ def _heading(trace: "Trace", walk: "Walk") -> str:
     return paragraph(f"{place.at}, head {place.head} of 0 to {trace.config.n_heads - 1}: what does {who} find?")
 
 
-def _tokens(trace: "Trace", walk: "Walk", width: int) -> Iterator[str]:
+def _tokens(trace: "Trace", walk: "AttentionWalk", width: int) -> Iterator[str]:
     """The tokens with their numbers, the one that looks in brackets."""
     decoder = walk.place.stack == "decoder"
     sides = [("source", trace.source, not decoder)] + ([("target", trace.reads, True)] if decoder else [])
@@ -94,7 +94,7 @@ def _tokens(trace: "Trace", walk: "Walk", width: int) -> Iterator[str]:
         yield line
 
 
-def _body(walk: "Walk", step: "Step", heavy: "list[Key]", width: int) -> Iterator[str]:
+def _body(walk: "AttentionWalk", step: "AttentionStep", heavy: "list[Key]", width: int) -> Iterator[str]:
     match step.name:
         case "keys":
             yield from vector_lines([_vector(key.piece, key.k) for key in heavy], width)
@@ -131,7 +131,7 @@ def _vector(name: str, numbers: "Tensor") -> "Vector":
     return Vector(name, numbers)
 
 
-def _left_out(walk: "Walk", heavy: "list[Key]") -> Iterator[str]:
+def _left_out(walk: "AttentionWalk", heavy: "list[Key]") -> Iterator[str]:
     if len(walk.keys) > len(heavy):
         yield f"{INDENT}… {len(walk.keys) - len(heavy)} more, that weigh less"
     if walk.hidden:
@@ -164,7 +164,7 @@ def _cut(text: str, width: int) -> str:
     return text.ljust(width) if len(text) <= width else text[: width - 1] + "…"
 
 
-def _looks(walk: "Walk", heavy: "list[Key]", width: int) -> Iterator[str]:
+def _looks(walk: "AttentionWalk", heavy: "list[Key]", width: int) -> Iterator[str]:
     scaled = walk.scale != 1
     biased = any(key.bias for key in walk.keys)
     heads = ["", "", "q · k"]
@@ -190,7 +190,7 @@ def bar(share: float) -> str:
     return "█" * (eighths // 8) + (" ▏▎▍▌▋▊▉"[eighths % 8] if eighths % 8 else "")
 
 
-def walk_json(trace: "Trace", walk: "Walk") -> dict[str, Any]:
+def walk_json(trace: "Trace", walk: "AttentionWalk") -> dict[str, Any]:
     """The same for programs, with every number."""
     place = walk.place
     return {

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 from glassformer.cli.text_layout import columns, paragraph
 
 if TYPE_CHECKING:
-    from glassformer.coreference import Evidence, Reading, Who
+    from glassformer.coreference import PronounEvidence, PronounReading, PronounVerdict
 
 MARK = "◂"
 """Behind the larger number of a row that is counted."""
 
 
-def who_text(who: "Who") -> str:
+def who_text(who: "PronounVerdict") -> str:
     return "\n".join(_lines(who))
 
 
-def _lines(who: "Who") -> Iterator[str]:
+def _lines(who: "PronounVerdict") -> Iterator[str]:
     for number, reading in enumerate(who.readings):
         if number and who.swap is not None:
             yield from ("", _beside(who))
@@ -27,7 +27,7 @@ def _lines(who: "Who") -> Iterator[str]:
         yield from ("", paragraph(reading.in_words))
 
 
-def _beside(who: "Who") -> str:
+def _beside(who: "PronounVerdict") -> str:
     assert who.swap is not None
     old, new = who.swap
     if who.found:
@@ -35,7 +35,7 @@ def _beside(who: "Who") -> str:
     return f"Beside it, with {new!r} for {old!r}:"
 
 
-def _table(who: "Who") -> str:
+def _table(who: "PronounVerdict") -> str:
     first = who.readings[0]
     heads = [""]
     for number, _ in enumerate(who.readings):
@@ -56,7 +56,7 @@ def _table(who: "Who") -> str:
     return columns(rows, "l" + "r" * (len(rows[-1]) - 1))
 
 
-def _cells(table: "dict[str, Evidence]", kind: str, reading: "Reading") -> list[str]:
+def _cells(table: "dict[str, PronounEvidence]", kind: str, reading: "PronounReading") -> list[str]:
     if kind not in table:
         return ["-  "] * len(reading.candidates)
     row = table[kind]
@@ -66,7 +66,7 @@ def _cells(table: "dict[str, Evidence]", kind: str, reading: "Reading") -> list[
     ]
 
 
-def _number(row: "Evidence", value: float) -> str:
+def _number(row: "PronounEvidence", value: float) -> str:
     if row.kind == "following":
         return f"{100 * value:.0f} %"
     if row.kind == "pronoun" or row.kind.startswith("cut"):
@@ -74,7 +74,7 @@ def _number(row: "Evidence", value: float) -> str:
     return f"{value:.3f}"
 
 
-def who_json(who: "Who") -> dict[str, Any]:
+def who_json(who: "PronounVerdict") -> dict[str, Any]:
     """The same for programs."""
     return {
         "swap": who.swap,

@@ -24,7 +24,7 @@ class Links:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class AlignmentScore:
     """Counts over many pairs: of links found (A), sure (S) and possible (P) ones, and what they share."""
 
     found: int = 0
@@ -49,14 +49,14 @@ class Agreement:
         return self.found_sure / self.sure if self.sure else 1.0
 
 
-def agreement(found: Iterable[Iterable[tuple[int, int]]], gold: Iterable[Links]) -> Agreement:
+def alignment_score(found: Iterable[Iterable[tuple[int, int]]], gold: Iterable[Links]) -> AlignmentScore:
     """How many of the links found, pair by pair, are among those given."""
     counts = [0, 0, 0, 0]
     for own, given in zip(found, gold, strict=True):
         links = frozenset(own)
         ours = (len(links), len(given.sure), len(links & given.sure), len(links & given.possible))
         counts = [count + more for count, more in zip(counts, ours, strict=True)]
-    return Agreement(*counts)
+    return AlignmentScore(*counts)
 
 
 def read_links(line: str, where: str) -> Links:

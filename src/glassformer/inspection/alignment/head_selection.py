@@ -11,13 +11,13 @@ import torch
 
 from glassformer.errors import InputError
 from glassformer.inspection.alignment.alignment_error_rate import Links
-from glassformer.inspection.alignment.ibm_aligner import silver_links
+from glassformer.inspection.alignment.ibm_aligner import learned_links
 from glassformer.inspection.alignment.word_alignment import (
-    Choice,
-    Look,
+    AlignmentHead,
+    AlignmentHeads,
     WordPair,
+    default_alignment_heads,
     shares,
-    simple_choice,
     spread,
     word_looks,
 )
@@ -42,16 +42,16 @@ GAIN = 1e-4
 class Chosen:
     """A choice, and what it was chosen among."""
 
-    choice: Choice
-    singles: list[tuple[Look, float]]
+    choice: AlignmentHeads
+    singles: list[tuple[AlignmentHead, float]]
     """Every single head at both moments with its error rate, the best first."""
     simple: float
     """The error rate of the simple rule."""
 
 
-def every_look(config: ModelConfig) -> list[Look]:
+def every_alignment_head(config: ModelConfig) -> list[AlignmentHead]:
     return [
-        Look(layer=layer, head=head, when=when)
+        AlignmentHead(layer=layer, head=head, when=when)
         for layer in range(config.decoder_layers)
         for head in range(config.n_heads)
         for when in ("written", "read")
@@ -69,7 +69,7 @@ def choose_heads(
     `gold`: links that people drew, a set for each pair. Without them they are learned from the pairs, and from those
     in `also`: some thousand are wanted (`silver.ENOUGH`).
     """
-    looks = every_look(model.config)
+    looks = every_alignment_head(model.config)
     part = _part(pairs, len(looks))
     if gold is None:
         others = set(range(len(pairs))) - set(part)
@@ -83,12 +83,12 @@ def choose_heads(
     found = _measured(model, [pairs[i] for i in part], given, looks)
     singles = found.error_rates(found.looks)
     order = sorted(range(len(looks)), key=lambda i: (float(singles[i]), i))
-    simple = [looks.index(look) for look in simple_choice(model.config).looks]
+    simple = [looks.index(look) for look in default_alignment_heads(model.config).looks]
     simple_aer = found.error_rate(simple)
     chosen = _greedily(found, order[0])
     if simple_aer < found.error_rate(chosen):
         chosen = simple
-    choice = Choice(
+    choice = AlignmentHeads(
         looks=[looks[i] for i in chosen],
         warn_above=_warn_above(found, chosen),
         measured_by="silver" if gold is None else "gold",
@@ -109,7 +109,7 @@ def _silver(measured: Sequence[WordPair], others: Sequence[WordPair]) -> list[Li
     texts, more = ([pair.texts for pair in own] for own in (measured, others))
     cells = sum(len(source) * len(target) for source, target in more)
     wanted = len(more) if cells <= LEARNED else max(1, int(len(more) * LEARNED / cells))
-    return silver_links([*texts, *(more[i] for i in evenly(len(more), wanted))])[: len(texts)]
+    return learned_links([*texts, *(more[i] for i in evenly(len(more), wanted))])[: len(texts)]
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,9 @@ def _part(pairs: Sequence[WordPair], looks: int) -> list[int]:
     return [usable[i] for i in evenly(len(usable), min(MEASURED, fitting))]
 
 
-def _measured(model: Transformer, pairs: Sequence[WordPair], gold: Sequence[Links], looks: Sequence[Look]) -> _Measured:
+def _measured(
+    model: Transformer, pairs: Sequence[WordPair], gold: Sequence[Links], looks: Sequence[AlignmentHead]
+) -> _Measured:
     """Everything that is asked of heads and sets of them, from one pass through the model."""
     begins = [0]
     for pair in pairs:

@@ -26,7 +26,7 @@ PRIOR = 0.01
 Text = Sequence[str]
 
 
-def silver_links(pairs: Sequence[tuple[Text, Text]]) -> list[Links]:
+def learned_links(pairs: Sequence[tuple[Text, Text]]) -> list[Links]:
     """Links for each pair of sentences, given as words; the same pairs give the same links."""
     lowered = [([word.lower() for word in source], [word.lower() for word in target]) for source, target in pairs]
     forth = one_way(lowered)

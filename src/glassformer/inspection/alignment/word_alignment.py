@@ -33,7 +33,7 @@ WARN_ABOVE = 0.6
 """The spread from which on a look is not to be trusted, where nothing was measured."""
 
 
-class Look(Settings):
+class AlignmentHead(Settings):
     """One head of a decoder layer's cross-attention, at one moment of every target token."""
 
     layer: Annotated[int, Field(ge=0)]
@@ -45,10 +45,10 @@ class Look(Settings):
         return f"layer {self.layer}, head {self.head}, {self.when}"
 
 
-class Choice(Settings):
+class AlignmentHeads(Settings):
     """Whose looks are taken as alignment, and how that was found."""
 
-    looks: Annotated[list[Look], Field(min_length=1)]
+    looks: Annotated[list[AlignmentHead], Field(min_length=1)]
     """Their mean is taken."""
     warn_above: Annotated[float, Field(ge=0, le=1)] = WARN_ABOVE
     """The spread (entropy, from 0 to 1) from which on a link is uncertain."""
@@ -60,30 +60,32 @@ class Choice(Settings):
     """The alignment error rate there."""
 
 
-def simple_choice(config: ModelConfig) -> Choice:
+def default_alignment_heads(config: ModelConfig) -> AlignmentHeads:
     """All heads of the layer below the last, as each token is written."""
     layer = max(0, config.decoder_layers - 2)
-    return Choice(looks=[Look(layer=layer, head=head, when="written") for head in range(config.n_heads)])
+    return AlignmentHeads(
+        looks=[AlignmentHead(layer=layer, head=head, when="written") for head in range(config.n_heads)]
+    )
 
 
-def read_choice(directory: Path, config: ModelConfig) -> Choice:
+def read_alignment_heads(directory: Path, config: ModelConfig) -> AlignmentHeads:
     """What was chosen for the model of a directory; without that, the simple rule."""
     content = read_file(directory, FILE)
     if content is None:
-        return simple_choice(config)
+        return default_alignment_heads(config)
     try:
         table = json.loads(content)
-        return checked(Choice(**table | {"looks": [Look(**look) for look in table["looks"]]}), config)
+        return checked(AlignmentHeads(**table | {"looks": [AlignmentHead(**look) for look in table["looks"]]}), config)
     except (ValueError, TypeError, KeyError, RecursionError, SettingsError, InputError) as error:
         raise DirectoryError(f"{directory / FILE} is no choice of heads for this model: {error}") from None
 
 
-def write_choice(choice: Choice, directory: Path) -> None:
+def write_alignment_heads(choice: AlignmentHeads, directory: Path) -> None:
     """Put a choice into a model's directory, in the place of the one before."""
     add_file(directory, FILE, choice.as_json().encode())
 
 
-def checked(choice: Choice, config: ModelConfig) -> Choice:
+def checked(choice: AlignmentHeads, config: ModelConfig) -> AlignmentHeads:
     """The choice, if the model has all its heads."""
     for look in choice.looks:
         if look.layer >= config.decoder_layers or look.head >= config.n_heads:
@@ -135,7 +137,7 @@ def word_pair(
 def align(
     model: Transformer,
     pairs: Sequence[WordPair],
-    choice: Choice | None = None,
+    choice: AlignmentHeads | None = None,
     at_least: float = 0.0,
     both_ways: bool = False,
 ) -> list[list[Link]]:
@@ -143,7 +145,7 @@ def align(
 
     `at_least` leaves out links of a smaller share; `both_ways` those whose source word is looked at more by another.
     """
-    choice = checked(choice, model.config) if choice else simple_choice(model.config)
+    choice = checked(choice, model.config) if choice else default_alignment_heads(model.config)
     found: list[list[Link]] = [[] for _ in pairs]
     for number, looks in word_looks(model, pairs, choice.looks):
         weights = shares(looks.mean(0))
@@ -189,7 +191,7 @@ def spread(weights: Float[Tensor, "T S"]) -> Float[Tensor, " T"]:
 
 @torch.no_grad()
 def word_looks(
-    model: Transformer, pairs: Sequence[WordPair], looks: Sequence[Look]
+    model: Transformer, pairs: Sequence[WordPair], looks: Sequence[AlignmentHead]
 ) -> Iterator[tuple[int, Float[Tensor, "C T S"]]]:
     """Number of each pair with words on both sides, and how much each target word looks at each source word, by look.
 
@@ -216,7 +218,7 @@ def _decode(model: Transformer, pairs: Sequence[WordPair]) -> None:
 
 
 def _in_words(
-    heads: Float[Tensor, "C T S"], pair: WordPair, looks: Sequence[Look]
+    heads: Float[Tensor, "C T S"], pair: WordPair, looks: Sequence[AlignmentHead]
 ) -> Float[Tensor, "C words_T words_S"]:
     """Σ over the tokens of a source word, mean over those of a target word, each at its head's moment."""
     columns, source = _tokens(pair.source, heads.device)

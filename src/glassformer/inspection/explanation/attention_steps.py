@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional as F
 
-from glassformer.inspection.explanation.query_position import Place, check
+from glassformer.inspection.explanation.query_position import QueryPosition, check
 from glassformer.inspection.tracing.trace import Trace
 from glassformer.model.dims import Tensor
 from glassformer.model.positions import rotate, turns
@@ -24,7 +24,7 @@ class Vector:
 
 
 @dataclass(frozen=True)
-class Step:
+class AttentionStep:
     """One step: what goes in, what comes out (the last of `vectors`), and how well it can be redone."""
 
     name: str
@@ -55,10 +55,10 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Walk:
+class AttentionWalk:
     """The whole way."""
 
-    place: Place
+    place: QueryPosition
     piece: str
     """The piece that looks; in the decoder, the piece that went in."""
     writes: str | None
@@ -68,19 +68,19 @@ class Walk:
     hidden: int
     """Positions that may not be looked at."""
     scale: float
-    steps: list[Step]
+    steps: list[AttentionStep]
 
-    def step(self, name: str) -> Step:
+    def step(self, name: str) -> AttentionStep:
         return next(step for step in self.steps if step.name == name)
 
 
-def walk(trace: Trace, place: Place) -> Walk:
+def walk(trace: Trace, place: QueryPosition) -> AttentionWalk:
     """Embedding, query, keys, scores, softmax, values, this head's share, all heads', the way around."""
     check(trace, place)
     i = place.position
     keys, hidden = _keys(trace, place)
     decoder = place.stack == "decoder"
-    return Walk(
+    return AttentionWalk(
         place,
         piece=(trace.reads if decoder else trace.source)[i],
         writes=trace.target[i] if decoder else None,
@@ -103,7 +103,7 @@ def walk(trace: Trace, place: Place) -> Walk:
     )
 
 
-def _embedded(trace: Trace, place: Place) -> Step:
+def _embedded(trace: Trace, place: QueryPosition) -> AttentionStep:
     stack, i, config = place.stack, place.position, trace.config
     ids = trace.about.source.ids if stack == "encoder" else [config.bos_id, *trace.about.target.ids]
     table = trace.parameter(f"{stack}.embedding.weight")
@@ -132,22 +132,24 @@ def _embedded(trace: Trace, place: Place) -> Step:
         gaps.append(_gap(total, trace[f"{stack}.input"][i]))
         vectors.append(Vector("= x", trace[f"{stack}.input"][i]))
     formula = f"x = norm({formula})" if config.embedding_norm else f"x = {formula}"
-    return Step("embedding", "The token becomes a vector", formula, vectors, _worst(gaps), note)
+    return AttentionStep("embedding", "The token becomes a vector", formula, vectors, _worst(gaps), note)
 
 
-def _arrives(trace: Trace, place: Place) -> Step:
+def _arrives(trace: Trace, place: QueryPosition) -> AttentionStep:
     before, name = _before(trace, place)
     heard = trace[f"{place.at}.input"][place.position]
     if not trace.config.norm_first:
         vector = Vector("x", heard)
-        return Step("input", f"x, as it comes from {name}", "the norm comes later", [vector], _gap(before, heard))
+        return AttentionStep(
+            "input", f"x, as it comes from {name}", "the norm comes later", [vector], _gap(before, heard)
+        )
     normed = _norm(trace, f"{place.at}_norm", before.double())
     vectors = [Vector("x", before), Vector("norm(x)", heard)]
     gap = None if normed is None else _gap(normed, heard)
-    return Step("input", f"x, as it comes from {name}, is normed", _norm_formula(trace), vectors, gap)
+    return AttentionStep("input", f"x, as it comes from {name}, is normed", _norm_formula(trace), vectors, gap)
 
 
-def _query(trace: Trace, place: Place) -> Step:
+def _query(trace: Trace, place: QueryPosition) -> AttentionStep:
     x, heard = trace[f"{place.at}.input"][place.position], trace[f"{place.at}.q"][place.head, place.position]
     made = _projected(trace, place, "q", x[None])
     if made is not None and _turned(trace, place):
@@ -155,10 +157,10 @@ def _query(trace: Trace, place: Place) -> Step:
     formula = f"q = {_input(trace)} W_Q{_b(trace, 'Q')}: the {trace.config.d_head} columns of head {place.head}"
     note = "Then q and each k are turned by their positions (rotary)." if _turned(trace, place) else ""
     gap = None if made is None else _gap(made[0], heard)
-    return Step("query", "Its query: what it looks for", formula, [Vector("q", heard)], gap, note)
+    return AttentionStep("query", "Its query: what it looks for", formula, [Vector("q", heard)], gap, note)
 
 
-def _key_step(trace: Trace, place: Place) -> Step:
+def _key_step(trace: Trace, place: QueryPosition) -> AttentionStep:
     memory, name = _memory(trace, place)
     heard = trace[f"{place.at}.k"][place.head]
     made = _projected(trace, place, "k", memory)
@@ -168,7 +170,7 @@ def _key_step(trace: Trace, place: Place) -> Step:
     gap = None if made is None else _gap(made, heard)
     whose = "this layer's own matrices, used on the encoder's output" if place.crosses else ""
     vectors = [Vector(key.piece, key.k) for key in keys]
-    return Step(
+    return AttentionStep(
         "keys",
         f"The keys: one of each {name}",
         f"k = {_made_of(trace, place)} W_K{_b(trace, 'K')}",
@@ -178,7 +180,7 @@ def _key_step(trace: Trace, place: Place) -> Step:
     )
 
 
-def _scores(trace: Trace, place: Place) -> Step:
+def _scores(trace: Trace, place: QueryPosition) -> AttentionStep:
     keys, _ = _keys(trace, place)
     q = trace[f"{place.at}.q"][place.head, place.position].double()
     again = torch.stack([q @ key.k.double() * _scale(trace) + key.bias for key in keys])
@@ -188,14 +190,16 @@ def _scores(trace: Trace, place: Place) -> Step:
     )
     if _bias(trace, place) is not None:
         formula += " + the bias of their distance"
-    return Step("scores", "Scores: q compared with each k", formula, [Vector("scores", heard)], _gap(again, heard))
+    return AttentionStep(
+        "scores", "Scores: q compared with each k", formula, [Vector("scores", heard)], _gap(again, heard)
+    )
 
 
-def _softmax(trace: Trace, place: Place) -> Step:
+def _softmax(trace: Trace, place: QueryPosition) -> AttentionStep:
     keys, _ = _keys(trace, place)
     again = torch.tensor([key.score for key in keys], dtype=torch.float64).softmax(0)
     heard = torch.tensor([key.weight for key in keys], dtype=torch.float64)
-    return Step(
+    return AttentionStep(
         "softmax",
         "Scores and weights",
         "weight = e^score ÷ the sum of all e^score (softmax)",
@@ -204,37 +208,37 @@ def _softmax(trace: Trace, place: Place) -> Step:
     )
 
 
-def _value_step(trace: Trace, place: Place) -> Step:
+def _value_step(trace: Trace, place: QueryPosition) -> AttentionStep:
     memory, name = _memory(trace, place)
     made = _projected(trace, place, "v", memory)
     keys, _ = _keys(trace, place)
     vectors = [Vector(key.piece, key.v) for key in keys]
     gap = None if made is None else _gap(made, trace[f"{place.at}.v"][place.head])
-    return Step(
+    return AttentionStep(
         "values", f"The values: one of each {name}", f"v = {_made_of(trace, place)} W_V{_b(trace, 'V')}", vectors, gap
     )
 
 
-def _context(trace: Trace, place: Place) -> Step:
+def _context(trace: Trace, place: QueryPosition) -> AttentionStep:
     keys, _ = _keys(trace, place)
     heard = trace[f"{place.at}.context"][place.head, place.position]
     again = torch.stack([key.weight * key.v.double() for key in keys]).sum(0)
-    return Step(
+    return AttentionStep(
         "context", "z: the weighted values, added up", "z = Σ weight × v", [Vector("= z", heard)], _gap(again, heard)
     )
 
 
-def _share(trace: Trace, place: Place) -> Step:
+def _share(trace: Trace, place: QueryPosition) -> AttentionStep:
     z = trace[f"{place.at}.context"][place.head, place.position]
     heard = trace[f"{place.at}.heads_out"][place.head, place.position]
     own = _columns(trace, place, "out")
     gap = None if own is None else _gap(own.double() @ z.double(), heard)
     formula = f"z × the {trace.config.d_head} rows of W_O that are head {place.head}'s"
     vectors = [Vector("z", z), Vector("z × W_O's share", heard)]
-    return Step("share", "What this head brings", formula, vectors, gap)
+    return AttentionStep("share", "What this head brings", formula, vectors, gap)
 
 
-def _output(trace: Trace, place: Place) -> Step:
+def _output(trace: Trace, place: QueryPosition) -> AttentionStep:
     shares = trace[f"{place.at}.heads_out"][:, place.position]
     heard = trace[f"{place.at}.output"][place.position]
     total = shares.double().sum(0)
@@ -248,10 +252,10 @@ def _output(trace: Trace, place: Place) -> Step:
         gap = _gap(total, heard)
     vectors.append(Vector("= output", heard))
     formula = f"the shares of all {trace.config.n_heads} heads{' + b_O' if trace.config.linear_bias else ''}"
-    return Step("output", "All heads together", formula, vectors, gap)
+    return AttentionStep("output", "All heads together", formula, vectors, gap)
 
 
-def _around(trace: Trace, place: Place) -> Step:
+def _around(trace: Trace, place: QueryPosition) -> AttentionStep:
     before, _ = _before(trace, place)
     output = trace[f"{place.at}.output"][place.position]
     heard = trace[f"{place.at}_norm.residual"][place.position]
@@ -264,13 +268,13 @@ def _around(trace: Trace, place: Place) -> Step:
         gaps.append(None if normed is None else _gap(normed, after))
         vectors.append(Vector("normed", after))
         formula = f"norm(x + output); {_norm_formula(trace)}"
-    return Step("residual", "The way around: x is added again", formula, vectors, _worst(gaps))
+    return AttentionStep("residual", "The way around: x is added again", formula, vectors, _worst(gaps))
 
 
 # ---- what the steps stand on -----------------------------------------------------------------------------------------
 
 
-def _keys(trace: Trace, place: Place) -> tuple[list[Key], int]:
+def _keys(trace: Trace, place: QueryPosition) -> tuple[list[Key], int]:
     at, h, i = place.at, place.head, place.position
     pieces = trace.source if place.crosses or place.stack == "encoder" else trace.reads
     q, bias = trace[f"{at}.q"][h, i].double(), _bias(trace, place)
@@ -293,12 +297,12 @@ def _keys(trace: Trace, place: Place) -> tuple[list[Key], int]:
     return keys, len(pieces) - len(seen)
 
 
-def _bias(trace: Trace, place: Place) -> Tensor | None:
+def _bias(trace: Trace, place: QueryPosition) -> Tensor | None:
     name = f"{place.stack}.relative_bias.output"
     return None if place.crosses or name not in trace else trace[name][place.head, place.position]
 
 
-def _before(trace: Trace, place: Place) -> tuple[Tensor, str]:
+def _before(trace: Trace, place: QueryPosition) -> tuple[Tensor, str]:
     """x before attention and its norm, and where it comes from."""
     stack, layer = place.stack, f"{place.stack}.layers.{place.layer}"
     if place.crosses:
@@ -311,14 +315,14 @@ def _before(trace: Trace, place: Place) -> tuple[Tensor, str]:
     return trace[f"{below}.hidden"][place.position], below
 
 
-def _memory(trace: Trace, place: Place) -> tuple[Tensor, str]:
+def _memory(trace: Trace, place: QueryPosition) -> tuple[Tensor, str]:
     """What keys and values are made of."""
     if place.crosses:
         return trace["memory"], "source token, of the memory"
     return trace[f"{place.at}.input"], "token that it sees"
 
 
-def _made_of(trace: Trace, place: Place) -> str:
+def _made_of(trace: Trace, place: QueryPosition) -> str:
     """What keys and values are made of, as formulas call it."""
     return "memory" if place.crosses else _input(trace)
 
@@ -327,7 +331,7 @@ def _input(trace: Trace) -> str:
     return "norm(x)" if trace.config.norm_first else "x"
 
 
-def _columns(trace: Trace, place: Place, projection: str) -> Tensor | None:
+def _columns(trace: Trace, place: QueryPosition, projection: str) -> Tensor | None:
     """The head's part of a projection's matrix: rows of W_Q, W_K, W_V as torch keeps them, columns of W_O."""
     weight = trace.parameter(f"{place.at}.{projection}_proj.weight")
     width = trace.config.d_head
@@ -337,7 +341,7 @@ def _columns(trace: Trace, place: Place, projection: str) -> Tensor | None:
     return weight[:, own] if projection == "out" else weight[own]
 
 
-def _projected(trace: Trace, place: Place, letter: str, x: Tensor) -> Tensor | None:
+def _projected(trace: Trace, place: QueryPosition, letter: str, x: Tensor) -> Tensor | None:
     own = _columns(trace, place, letter)
     if own is None:
         return None
@@ -347,7 +351,7 @@ def _projected(trace: Trace, place: Place, letter: str, x: Tensor) -> Tensor | N
     return made if bias is None else made + bias[place.head * width : (place.head + 1) * width].double()
 
 
-def _turned(trace: Trace, place: Place) -> bool:
+def _turned(trace: Trace, place: QueryPosition) -> bool:
     return trace.config.positions == "rotary" and not place.crosses
 
 

@@ -9,13 +9,13 @@ import torch
 
 from glassformer.decoding import score
 from glassformer.inspection.interventions.changes import Change, CutEdge, apply
-from glassformer.inspection.interventions.weight_sharing_copy import twin
+from glassformer.inspection.interventions.weight_sharing_copy import weight_sharing_copy
 from glassformer.inspection.tracing.trace import Trace
 from glassformer.model import Transformer
 from glassformer.model.dims import Float, Tensor
 
 
-def looks(trace: Trace, at: str, queries: Sequence[int], keys: Sequence[int]) -> Float[Tensor, " H"]:
+def attention_weights(trace: Trace, at: str, queries: Sequence[int], keys: Sequence[int]) -> Float[Tensor, " H"]:
     """Each head's attention from some tokens to others: the keys' weights summed, the mean over the queries."""
     return trace[f"{at}.weights"].double()[:, list(queries)][:, :, list(keys)].sum(-1).mean(-1)
 
@@ -56,6 +56,6 @@ def log_probabilities(
     model: Transformer, source: Sequence[int], target: Sequence[int], changes: Sequence[Change] = ()
 ) -> list[float]:
     """Of each token of a given target, in nats, under changes to the model's pass."""
-    mine = twin(model)
+    mine = weight_sharing_copy(model)
     apply(mine, changes, {})
     return score(mine, [source], [target])[0].log_probabilities

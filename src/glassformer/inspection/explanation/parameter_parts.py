@@ -30,7 +30,7 @@ SUBLAYERS = (
 
 
 @dataclass(frozen=True)
-class Part:
+class ParameterPart:
     """One parameter's place in the whole."""
 
     name: str
@@ -42,10 +42,10 @@ class Part:
     size: int
 
 
-def parts(model: nn.Module) -> list[Part]:
+def parts(model: nn.Module) -> list[ParameterPart]:
     """Every parameter once, shared ones under their first name, in the order of the module tree."""
     return [
-        Part(
+        ParameterPart(
             name,
             _first(SUBLAYERS, name) or part_of(name),
             part_of(name),

@@ -9,7 +9,7 @@ from glassformer.inspection.tracing.trace import Trace
 
 
 @dataclass(frozen=True)
-class Place:
+class QueryPosition:
     """Who looks, and where."""
 
     at: str
@@ -32,7 +32,7 @@ class Place:
         return self.at.endswith("cross_attention")
 
 
-def check(trace: Trace, place: Place) -> None:
+def check(trace: Trace, place: QueryPosition) -> None:
     """Refuse what the trace does not have."""
     if place.at not in trace.attentions:
         if trace.config.decoder_ssru and place.at.startswith("decoder.") and place.at.endswith(".self_attention"):
@@ -48,13 +48,13 @@ def check(trace: Trace, place: Place) -> None:
         raise InputError(f"{place.at} has {count} positions, counted from 0, and none is {place.position}.")
 
 
-def choose(trace: Trace, token: str | None = None, at: str | None = None, head: int | None = None) -> Place:
+def choose(trace: Trace, token: str | None = None, at: str | None = None, head: int | None = None) -> QueryPosition:
     """What is named, and for the rest the sharpest look at another word, not a neighbour.
 
     With nothing named, the source's "it" if there is one. A token of the source looks in the encoder; one that only
     the target has, in the decoder's cross-attention.
     """
-    check(trace, Place(at or trace.attentions[0], head or 0, 0))
+    check(trace, QueryPosition(at or trace.attentions[0], head or 0, 0))
     position = None
     places = [at] if at else [name for name in trace.attentions if name.startswith("encoder.")]
     if token is None and (at is None or at.startswith("encoder.")):
@@ -68,7 +68,7 @@ def choose(trace: Trace, token: str | None = None, at: str | None = None, head: 
             side = "source" if places[0].startswith("encoder.") else "target"
             raise InputError(f"The {side} has no token {token!r}; it has {' '.join(map(plain, pieces))}.")
     looks = [
-        (_sharpness(trace, name, h, i), Place(name, h, i))
+        (_sharpness(trace, name, h, i), QueryPosition(name, h, i))
         for name in places
         for h in ([head] if head is not None else range(trace.config.n_heads))
         for i in ([position] if position is not None else _lookers(trace, name))

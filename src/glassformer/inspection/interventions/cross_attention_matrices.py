@@ -14,7 +14,7 @@ from glassformer.decoding.continuous_batching import alike
 from glassformer.decoding.step_model import at_least_float32, padded
 from glassformer.errors import InputError
 from glassformer.inspection.interventions.changes import ReplaceMatrices, apply, attention_at, attentions
-from glassformer.inspection.interventions.weight_sharing_copy import twin
+from glassformer.inspection.interventions.weight_sharing_copy import weight_sharing_copy
 from glassformer.inspection.tracing.record import record
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.attention import split_heads
@@ -27,7 +27,7 @@ MUCH = 0.1
 
 
 @dataclass(frozen=True)
-class Choice:
+class MatrixSource:
     """K and V made with these matrices: for each decoder layer, the attention that they are taken from."""
 
     name: str
@@ -36,10 +36,10 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Row:
+class MatrixSourceResult:
     """What becomes of translations when K and V are made so."""
 
-    choice: Choice
+    choice: MatrixSource
     own: bool
     """Whether they are the own ones, as they stand in memory."""
     log_probability: float
@@ -76,32 +76,34 @@ class KeysValues:
     tokens: int
     given: bool
     """Whether the targets were given; else they are the model's own greedy translations."""
-    rows: list[Row]
+    rows: list[MatrixSourceResult]
     matrices: list[Matrices]
 
     @property
-    def own(self) -> Row:
+    def own(self) -> MatrixSourceResult:
         return self.rows[0]
 
     @property
-    def others(self) -> list[Row]:
+    def others(self) -> list[MatrixSourceResult]:
         """Rows with matrices that are truly others."""
         return [row for row in self.rows if not row.own]
 
 
-def choices(config: ModelConfig) -> list[Choice]:
+def choices(config: ModelConfig) -> list[MatrixSource]:
     """What K and V may be made with: the own matrices first."""
     depth, encoder = config.decoder_layers, config.encoder_layers
     own = [cross(i) for i in range(depth)]
     numbered = [i * encoder // depth for i in range(depth)]
     note = "" if depth == encoder else f"decoder {_row(range(depth))} take encoder {_row(numbered)}"
     return [
-        Choice("each layer's own", own),
-        Choice("the top encoder layer's", [f"encoder.layers.{encoder - 1}.self_attention"] * depth),
-        Choice("the same-numbered encoder layer's", [f"encoder.layers.{n}.self_attention" for n in numbered], note),
-        Choice("decoder layer 0's for all", [cross(0)] * depth),
-        Choice("the last decoder layer's for all", [cross(depth - 1)] * depth),
-        Choice("the next decoder layer's", [*own[1:], own[0]]),
+        MatrixSource("each layer's own", own),
+        MatrixSource("the top encoder layer's", [f"encoder.layers.{encoder - 1}.self_attention"] * depth),
+        MatrixSource(
+            "the same-numbered encoder layer's", [f"encoder.layers.{n}.self_attention" for n in numbered], note
+        ),
+        MatrixSource("decoder layer 0's for all", [cross(0)] * depth),
+        MatrixSource("the last decoder layer's for all", [cross(depth - 1)] * depth),
+        MatrixSource("the next decoder layer's", [*own[1:], own[0]]),
     ]
 
 
@@ -128,7 +130,7 @@ def keys_values(
     if not sources:
         raise InputError("There is no sentence to ask about.")
     requests = [Request(list(source), prefix) for source in sources]
-    own = [hypotheses[0].tokens for hypotheses in search(PlainStepModel(twin(model)), requests, GREEDY)]
+    own = [hypotheses[0].tokens for hypotheses in search(PlainStepModel(weight_sharing_copy(model)), requests, GREEDY)]
     wanted = own if targets is None else [list(target) for target in targets]
     rows = []
     for choice in choices(model.config):
@@ -136,7 +138,7 @@ def keys_values(
         log_p, likeliest = _scored(mine, sources, wanted)
         found = [hypotheses[0].tokens for hypotheses in search(PlainStepModel(mine), requests, GREEDY)]
         same = sum(one == other for one, other in zip(found, own, strict=True))
-        rows.append(Row(choice, _is_own(model, choice), log_p, likeliest, same))
+        rows.append(MatrixSourceResult(choice, _is_own(model, choice), log_p, likeliest, same))
         tell()
     matrices = _matrices(model, sources, wanted)
     return KeysValues(len(sources), sum(map(len, wanted)), targets is not None, rows, matrices)
@@ -145,9 +147,9 @@ def keys_values(
 GREEDY = Beam(size=1)
 
 
-def with_matrices(model: Transformer, choice: Choice) -> Transformer:
+def with_matrices(model: Transformer, choice: MatrixSource) -> Transformer:
     """A twin whose decoder layers make K and V with the chosen matrices."""
-    mine = twin(model)
+    mine = weight_sharing_copy(model)
     changes = [ReplaceMatrices(at=cross(i), by=by) for i, by in enumerate(choice.taken) if by != cross(i)]
     apply(mine, changes, {})
     return mine
@@ -172,7 +174,7 @@ def in_words(found: KeysValues) -> str:
     return f"{begin}: with the best of the others, {best.choice.name}, the log-probability of a token falls {numbers}."
 
 
-def _is_own(model: Transformer, choice: Choice) -> bool:
+def _is_own(model: Transformer, choice: MatrixSource) -> bool:
     """Whether every layer gets the numbers that it has: its own, or others that are the same memory."""
     return all(
         _memory_of(model, by, letter) == _memory_of(model, cross(i), letter)
@@ -237,7 +239,7 @@ def _recomputed(
     model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> tuple[list[tuple[float, float]], list[float]]:
     """How far K and V are from memory × own W_K, W_V, at most; and how far K is from layer 0's."""
-    mine, config = twin(model), model.config
+    mine, config = weight_sharing_copy(model), model.config
     device = model.output_projection.weight.device
     gaps = [[0.0, 0.0] for _ in range(config.decoder_layers)]
     apart, whole = [0.0] * config.decoder_layers, 0.0

@@ -5,7 +5,7 @@ import torch
 from glassformer.model import Transformer
 
 
-def twin(model: Transformer) -> Transformer:
+def weight_sharing_copy(model: Transformer) -> Transformer:
     """A second set of modules around the same weights: what is done at its taps, nobody else hears."""
     with torch.device("meta"):  # made without numbers; they are the other's
         made = Transformer(model.config)

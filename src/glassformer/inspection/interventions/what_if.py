@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from glassformer.decoding import score
 from glassformer.errors import InputError
 from glassformer.inspection.interventions.changes import Change, RemoveHead, apply, attentions
-from glassformer.inspection.interventions.weight_sharing_copy import twin
+from glassformer.inspection.interventions.weight_sharing_copy import weight_sharing_copy
 from glassformer.inspection.tracing.trace import Trace, request_of
-from glassformer.inspection.tracing.trace_builder import NUMBERS, Names, means_for, trace
+from glassformer.inspection.tracing.trace_builder import NUMBERS, TokenNames, means_for, trace
 from glassformer.model import Transformer
 
 
@@ -36,7 +36,7 @@ class WhatIf:
         return [(" ".join(old[a:b]), " ".join(new[c:d])) for kind, a, b, c, d in blocks if kind != "equal"]
 
 
-def what_if(model: Transformer, before: Trace, changes: Sequence[Change], names: Names = NUMBERS) -> WhatIf:
+def what_if(model: Transformer, before: Trace, changes: Sequence[Change], names: TokenNames = NUMBERS) -> WhatIf:
     """The same sentence under these changes, on top of those that the trace was made under."""
     about = before.about
     if len(about.target.ids) != before.steps:
@@ -72,7 +72,7 @@ def rank_heads(
     """Every head by what its removal costs on these pairs, the dearest first. `tell` hears how far it is."""
 
     def log_probability(removed: Sequence[Change]) -> float:
-        mine = twin(model)
+        mine = weight_sharing_copy(model)
         apply(mine, removed, {})
         scored = score(mine, sources, targets)
         return sum(one.log_probability for one in scored) / sum(len(one.tokens) for one in scored)
@@ -88,7 +88,7 @@ def rank_heads_of(
     means = means_for(about.changes, model, [request_of(about)], about.search)
 
     def log_probability(removed: Sequence[Change]) -> float:
-        mine = twin(model)
+        mine = weight_sharing_copy(model)
         apply(mine, [*about.changes, *removed], means)
         [scored] = score(mine, [about.source.ids], [about.target.ids])
         return scored.log_probability / len(scored.tokens)

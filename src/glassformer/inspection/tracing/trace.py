@@ -38,7 +38,7 @@ class Side(Settings):
     """Each token as one would show it; ▁ stands for a space."""
 
 
-class About(Settings):
+class TraceInfo(Settings):
     """What a trace is of: everything but the tensors."""
 
     format: int = FORMAT
@@ -76,7 +76,7 @@ class About(Settings):
 
 
 @dataclass(frozen=True)
-class Step:
+class DecodingStep:
     """One step of decoding: what it read and wrote, and what both caches held after it."""
 
     number: int
@@ -106,7 +106,7 @@ class Trace(Mapping[str, Tensor]):
 
     def __init__(
         self,
-        about: About,
+        about: TraceInfo,
         kept: Mapping[str, Callable[[], Tensor]],
         tree: SearchTree | None,
         parameters: Mapping[str, Callable[[], Tensor]],
@@ -198,7 +198,7 @@ class Trace(Mapping[str, Tensor]):
         """The addresses of all attentions, the encoder's first."""
         return [name.removesuffix(".weights") for name in self if name.endswith("attention.weights")]
 
-    def step(self, number: int) -> Step:
+    def step(self, number: int) -> DecodingStep:
         """One step of decoding. What a cached step computes is a row of the whole, which is what the trace has."""
         if not 0 <= number < self.steps:
             raise InputError(f"There are {self.steps} steps, counted from 0, and none is {number}.")
@@ -212,7 +212,7 @@ class Trace(Mapping[str, Tensor]):
                 own = (self[f"{layer}.self_attention.{letter}"][:, : number + 1] for letter in "kv")
                 past.append(KeyValues(*own))
             source.append(KeyValues(*(self[f"{layer}.cross_attention.{letter}"] for letter in "kv")))
-        return Step(number, self.reads[number], self.target[number], past, source)
+        return DecodingStep(number, self.reads[number], self.target[number], past, source)
 
     def figure(self, view: str, **options: Any) -> "Figure":
         """A picture of the trace: `trace.figure("attention", head=2).save("it.svg")`; see `inspection.figures`."""
@@ -276,7 +276,7 @@ class Trace(Mapping[str, Tensor]):
 
 
 def in_memory(
-    about: About, tensors: Mapping[str, Tensor], tree: SearchTree | None, parameters: Mapping[str, Tensor]
+    about: TraceInfo, tensors: Mapping[str, Tensor], tree: SearchTree | None, parameters: Mapping[str, Tensor]
 ) -> Trace:
     """A trace of tensors that are there already."""
     return Trace(about, _at_hand(tensors), tree, _at_hand(parameters))
@@ -286,6 +286,6 @@ def _at_hand(tensors: Mapping[str, Tensor]) -> dict[str, Callable[[], Tensor]]:
     return {name: partial(tensors.__getitem__, name) for name in tensors}
 
 
-def request_of(about: About) -> Request:
+def request_of(about: TraceInfo) -> Request:
     """What was asked for, before any change."""
     return Request(about.asked.ids, tuple(about.prefix))

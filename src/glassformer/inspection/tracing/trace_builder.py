@@ -20,9 +20,9 @@ from glassformer.inspection.interventions.changes import (
     attentions,
     changed_request,
 )
-from glassformer.inspection.interventions.weight_sharing_copy import twin
+from glassformer.inspection.interventions.weight_sharing_copy import weight_sharing_copy
 from glassformer.inspection.tracing.record import record
-from glassformer.inspection.tracing.trace import About, Side, Trace, in_memory
+from glassformer.inspection.tracing.trace import Side, Trace, TraceInfo, in_memory
 from glassformer.model import Transformer
 from glassformer.model.dims import Float, Int, Tensor
 
@@ -32,7 +32,7 @@ LIKELIEST = 50
 
 
 @dataclass(frozen=True)
-class Names:
+class TokenNames:
     """How ids are shown; a model without a tokenizer shows numbers."""
 
     pieces: Callable[[Sequence[int], Which], list[str]]
@@ -42,7 +42,7 @@ class Names:
         return Side(text=self.text(ids, side), ids=list(ids), pieces=self.pieces(ids, side))
 
 
-NUMBERS = Names(
+NUMBERS = TokenNames(
     pieces=lambda ids, side: [str(i) for i in ids],
     text=lambda ids, side: " ".join(str(i) for i in ids[:-1]),
 )
@@ -55,7 +55,7 @@ def trace(
     target: Sequence[int] | None = None,
     *,
     how: Beam | None = None,
-    names: Names = NUMBERS,
+    names: TokenNames = NUMBERS,
     changes: Sequence[Change] = (),
     hypothesis: int = 0,
     node: int | None = None,
@@ -67,7 +67,7 @@ def trace(
     that ended is followed, the best first, and `node` any node of the tree. `steps`: only so many target positions.
     """
     how = how or Beam()
-    mine = twin(model)
+    mine = weight_sharing_copy(model)
     asked, request = request, changed_request(request, changes)
     apply(mine, changes, means_for(changes, model, [asked], how))
     tree = None
@@ -77,7 +77,7 @@ def trace(
     target = list(target)
     tensors, axes, same = _passed(mine, request.source, target[:steps])
     seen = sorted({*tensors["output.likeliest"].flatten().tolist(), *target, *(tree.token if tree else ())})
-    about = About(
+    about = TraceInfo(
         version=__version__,
         config=model.config,
         shared=shared_parameters(model),
@@ -118,7 +118,7 @@ def means_for(changes: Sequence[Change], model: Transformer, requests: Sequence[
         return {}
     if not requests:
         raise InputError("To put a head's mean in its place, say over which sentences: average_over=[...].")
-    mine = twin(model)
+    mine = weight_sharing_copy(model)
     sums: dict[str, Tensor] = {}
     counts: dict[str, int] = {}
     for request, [best, *_] in zip(requests, search(PlainStepModel(mine), requests, how), strict=True):

@@ -14,7 +14,7 @@ from safetensors.torch import save
 from glassformer.atomic_directory import replace_file
 from glassformer.decoding.search_tree import FATES, Fate, SearchTree
 from glassformer.errors import DirectoryError, GlassformerError, InputError
-from glassformer.inspection.tracing.trace import FORMAT, About, Detail, Trace, in_memory
+from glassformer.inspection.tracing.trace import FORMAT, Detail, Trace, TraceInfo, in_memory
 from glassformer.model.dims import Tensor
 
 HEADER = "glassformer.trace"
@@ -63,7 +63,7 @@ def serialised(trace: Trace) -> bytes:
     return save(contents, header)
 
 
-def _about_these(trace: Trace, tensors: dict[str, Tensor]) -> About:
+def _about_these(trace: Trace, tensors: dict[str, Tensor]) -> TraceInfo:
     """What is said of a trace that keeps these tensors only."""
     about = trace.about
     same = {name: kept for name, kept in about.same.items() if kept in tensors}
@@ -109,7 +109,7 @@ def _tree_tensors(tree: SearchTree | None) -> dict[str, Tensor]:
     }
 
 
-def _tree(tensors: dict[str, Tensor], about: About) -> SearchTree | None:
+def _tree(tensors: dict[str, Tensor], about: TraceInfo) -> SearchTree | None:
     if not tensors:
         return None
     try:
@@ -141,7 +141,7 @@ def _opened(path: Path) -> Trace:
     return Trace(about, kept, _tree(searched, about), weights)
 
 
-def _about(text: str | None) -> About:
+def _about(text: str | None) -> TraceInfo:
     if text is None:
         raise DirectoryError("it is a safetensors file, but not one of a trace.")
     try:
@@ -152,4 +152,4 @@ def _about(text: str | None) -> About:
         raise DirectoryError("what it says of itself is no table.")
     if table.get("format") != FORMAT:
         raise DirectoryError(f"it is of format {table.get('format')!r}, and this version reads {FORMAT}.")
-    return About(**table)
+    return TraceInfo(**table)
