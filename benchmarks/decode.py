@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from glassformer import ModelConfig, Transformer, save_model
-from glassformer.benchmark.systems import Contestant, Task
-from glassformer.benchmark.throughput import contest, machine
+from glassformer.benchmark.systems import BenchmarkTask, System
+from glassformer.benchmark.throughput import compare_throughput, machine
 from glassformer.decoding import Beam
 
 SOURCE, TARGET = 14, 20
@@ -37,21 +37,21 @@ PEERS = {  # whom each of ours is compared with; CTranslate2 has no float16 on p
 EVERYBODY = (*OURS, "ctranslate2 float32", "ctranslate2 int8", "hugging face")
 
 
-def task(config: ModelConfig, beam: int, batch: int, rounds_of: int) -> Task:
+def task(config: ModelConfig, beam: int, batch: int, rounds_of: int) -> BenchmarkTask:
     """Enough sentences for every worker to be busy, and for a round to last."""
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(3, config.vocab_size, (rounds_of * 2 * batch, SOURCE - 1), generator=generator)
     how = Beam(size=beam, longest=0, extra=TARGET, length_penalty=1.0 if beam > 1 else 0.0)
-    return Task([[*row, config.eos_id] for row in ids.tolist()], how, batch)
+    return BenchmarkTask([[*row, config.eos_id] for row in ids.tolist()], how, batch)
 
 
 def compare(name: str, config: ModelConfig, directory: Path, asked: argparse.Namespace) -> None:
     """Everybody on every task of one model."""
-    contestants = [Contestant(one, directory) for one in EVERYBODY]
+    contestants = [System(one, directory) for one in EVERYBODY]
     for beam in asked.beams:
         for batch in asked.batches or MODELS[name][1]:
             work = task(config, beam, batch, rounds_of=max(1, (4 if name != "tiny" else 64) // batch))
-            speed = {one.name: one.tokens_per_second for one in contest(contestants, work, asked.rounds)}
+            speed = {one.name: one.tokens_per_second for one in compare_throughput(contestants, work, asked.rounds)}
             print(f"\n{name}, beam {beam}, {batch} at a time (tokens/s)", flush=True)
             for one, peers in PEERS.items():
                 ratios = ", ".join(f"{peer} {speed[peer]:,.0f} ({speed[one] / speed[peer]:.2f}x)" for peer in peers)

@@ -28,7 +28,7 @@ from glassformer.builtin import street
 from glassformer.data import TokenizerSettings, corpus, epoch_batches, open_store, train_tokenizer
 from glassformer.data.padded_batch import Batch, make_batch
 from glassformer.interop.hugging_face import in_transformers
-from glassformer.training.loss import LossOf, summed_loss
+from glassformer.training.loss import TrainingLoss, summed_loss
 from glassformer.training.mixed_precision import chosen_dtype
 from glassformer.training.optimiser import make_optimiser
 from glassformer.training.run_resources import keep_memory
@@ -189,7 +189,7 @@ def _ranks(
     world = help_as_rank(options.meeting, options.rank, options.ranks)
     model = Transformer(config).train()
     optimiser = make_optimiser(model, TrainingSettings())
-    loss = DistributedDataParallel(LossOf(model, SMOOTHING, dtype), gradient_as_bucket_view=True)
+    loss = DistributedDataParallel(TrainingLoss(model, SMOOTHING, dtype), gradient_as_bucket_view=True)
 
     def run() -> None:
         for batch in updates:

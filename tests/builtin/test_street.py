@@ -45,14 +45,14 @@ def test_it_is_rich_enough_to_be_worth_learning():
         assert len({word.english for word in words}) == len(words), "an English word would have two translations"
 
 
-def test_the_seeds_sentences_are_made_by_the_grammar():
+def test_the_pronoun_examples_are_made_by_the_grammar():
     by_name = {word.english: word for word in (*MOVERS, *PLACES, *VERBS, *REASONS)}
     made = {}
     for reason in ("tired", "wide"):
         plot = Plot(by_name["animal"], by_name["street"], by_name["cross"], by_name[reason], PAST, ("too", "zu"))
         sentence = because(plot)
         made[sentence.source] = sentence.target
-    assert made == street.SEEDS_SENTENCES
+    assert made == street.PRONOUN_EXAMPLES
 
 
 def test_the_same_seed_gives_the_same_sentences_for_ever():

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from glassformer.builtin.street import SEEDS_SENTENCES
+from glassformer.builtin.street import PRONOUN_EXAMPLES
 from glassformer.cli.demo import OPTIONS
 from glassformer.cli.keys_values import whose_keys_and_values
 from glassformer.model import PRESETS, Transformer, preset, save_model, taps
@@ -115,7 +115,7 @@ def test_the_demo_trains_scores_translates_and_reports(tmp_path):
         report = json.loads((tmp_path / "runs/demo/report.json").read_text())
         wanted = {"bleu", "chrf", "signature", "pronoun_accuracy", "seconds", "translations"}
         assert wanted <= report.keys()
-        assert [sample["source"] for sample in report["translations"][:2]] == list(SEEDS_SENTENCES)
+        assert [sample["source"] for sample in report["translations"][:2]] == list(PRONOUN_EXAMPLES)
         assert len(report["translations"]) == 7
         page = (tmp_path / "runs/demo/report.html").read_text()
         assert "Whom does it mean?" in page

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from glassformer.builtin.street import SEEDS_SENTENCES
+from glassformer.builtin.street import PRONOUN_EXAMPLES
 from glassformer.cli.line_io import LONGEST_LINE, one_line
 from tests.processes import COMMAND, glassformer
 from tests.small_translator import saved
@@ -27,8 +27,8 @@ def small(tmp_path_factory) -> str:
     return str(saved(tmp_path_factory.mktemp("models") / "small"))
 
 
-def test_the_seeds_sentences_from_an_argument_a_file_and_a_pipe(tmp_path):
-    english, german = list(SEEDS_SENTENCES), list(SEEDS_SENTENCES.values())
+def test_the_pronoun_examples_from_an_argument_a_file_and_a_pipe(tmp_path):
+    english, german = list(PRONOUN_EXAMPLES), list(PRONOUN_EXAMPLES.values())
     assert run("translate", "street", english[0])[0].decode() == german[0] + "\n"
     lines = "\n".join(english).encode()  # the last line has no end
     (tmp_path / "in.txt").write_bytes(lines)
@@ -38,10 +38,10 @@ def test_the_seeds_sentences_from_an_argument_a_file_and_a_pipe(tmp_path):
 
 
 def test_json_says_everything():
-    sentence = next(iter(SEEDS_SENTENCES))
+    sentence = next(iter(PRONOUN_EXAMPLES))
     out, _ = run("translate", "street", "--json", "--n-best", "3", stdin=f"{sentence}\n\n".encode())
     first, blank = map(json.loads, out.decode().splitlines())
-    assert first["translation"] == SEEDS_SENTENCES[sentence]
+    assert first["translation"] == PRONOUN_EXAMPLES[sentence]
     assert len(first["alternatives"]) == 2
     assert first["tokens"][-1] == "</s>"
     assert len(first["tokens"]) == len(first["log_probabilities"])
@@ -187,7 +187,7 @@ def _hears() -> None:
 
 
 def test_score_gives_what_translate_gave(tmp_path):
-    sentence, german = next(iter(SEEDS_SENTENCES.items()))
+    sentence, german = next(iter(PRONOUN_EXAMPLES.items()))
     (tmp_path / "a").write_text(f"{sentence}\n")
     (tmp_path / "b").write_text(f"{german}\n")
     translated = json.loads(run("translate", "street", "--json", sentence)[0])
@@ -199,7 +199,7 @@ def test_score_gives_what_translate_gave(tmp_path):
 
 
 def test_evaluate_scores_and_compares(tmp_path, small):
-    pairs = list(SEEDS_SENTENCES.items()) * 10
+    pairs = list(PRONOUN_EXAMPLES.items()) * 10
     (tmp_path / "a").write_text("".join(f"{source}\n" for source, _ in pairs))
     (tmp_path / "b").write_text("".join(f"{target}\n" for _, target in pairs))
     files = ["--source", str(tmp_path / "a"), "--reference", str(tmp_path / "b")]

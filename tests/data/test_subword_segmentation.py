@@ -17,7 +17,13 @@ from hypothesis import strategies as st
 from glassformer.builtin import street
 from glassformer.data import ForeignSettings, ForeignTokenizer, IdsOnly, read_tokenizer
 from glassformer.data.foreign_tokenizer import SOURCE, TARGET, by_number
-from glassformer.data.subword_segmentation import ByteLevel, SentencePieces, SubwordNMT, Words, merged
+from glassformer.data.subword_segmentation import (
+    ByteLevelSegmenter,
+    SentencePieceSegmenter,
+    SubwordNMTSegmenter,
+    WordSegmenter,
+    merged,
+)
 from glassformer.errors import DataError, GlassformerError, InputError
 from tests.examples import max_examples
 
@@ -73,7 +79,7 @@ versions = pytest.mark.parametrize("version", CODES)
 
 @versions
 def test_merges_are_applied_in_the_order_in_which_they_were_learned(version):
-    cutter = SubwordNMT(written(CODES[version], version))
+    cutter = SubwordNMTSegmenter(written(CODES[version], version))
     for word in {*TEXT.split(), "straßenbahn", "übersehen", "aaaaaa", "e", "ee", "eeee", "xyz"}:
         letters = (*word, "</w>") if version == "0.1" else (*word[:-1], word[-1] + "</w>")
         pieces = in_order(letters, CODES[version])
@@ -85,7 +91,7 @@ def test_merges_are_applied_in_the_order_in_which_they_were_learned(version):
 @versions
 @given(anything | words)
 def test_subword_nmt_loses_no_word(version, text):
-    cutter = SubwordNMT(written(CODES[version], version))
+    cutter = SubwordNMTSegmenter(written(CODES[version], version))
     if "@@" not in text:
         assert cutter.join(cutter.cut(text)) == " ".join(text.split())
 
@@ -94,7 +100,7 @@ def test_subword_nmt_loses_no_word(version, text):
 def test_no_list_of_codes_loses_a_word(codes, text):
     """Also one that nobody could have learned, with pairs twice and pieces that nothing makes."""
     for version in CODES:
-        cutter = SubwordNMT(written(codes, version))
+        cutter = SubwordNMTSegmenter(written(codes, version))
         if "@@" not in text:
             assert cutter.join(cutter.cut(text)) == " ".join(text.split())
 
@@ -121,11 +127,11 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(("version", "codes", "text", "pieces"), EXAMPLES)
 def test_worked_examples_of_subword_nmt(version, codes, text, pieces):
-    cutter = SubwordNMT("\n".join([f"#version: {version}", *codes]).encode())
+    cutter = SubwordNMTSegmenter("\n".join([f"#version: {version}", *codes]).encode())
     assert " ".join(cutter.cut(text)) == pieces
     assert cutter.join(cutter.cut(text)) == text
     if version == "0.1":  # as old files have it, without a first line
-        assert " ".join(SubwordNMT("\r\n".join(codes).encode()).cut(text)) == pieces
+        assert " ".join(SubwordNMTSegmenter("\r\n".join(codes).encode()).cut(text)) == pieces
 
 
 @pytest.mark.parametrize(
@@ -134,7 +140,7 @@ def test_worked_examples_of_subword_nmt(version, codes, text, pieces):
 )
 def test_codes_that_cannot_be_read_are_one_sentence(codes, complaint):
     with pytest.raises(DataError, match=complaint):
-        SubwordNMT(codes)
+        SubwordNMTSegmenter(codes)
 
 
 def test_a_pair_that_was_learned_late_counts_also_where_others_stand_twice():
@@ -147,23 +153,23 @@ def test_a_pair_that_was_learned_late_counts_also_where_others_stand_twice():
 @given(anything)
 def test_byte_level_loses_nothing(text):
     for merges in (b"", "#version: 0.2\nĠ t\nĠt h\nĠth e\nÃ ¤\n".encode()):
-        cutter = ByteLevel(merges)
+        cutter = ByteLevelSegmenter(merges)
         assert cutter.join(cutter.cut(text)) == text
 
 
 def test_worked_examples_of_byte_level():
-    cutter = ByteLevel("#version: 0.2\nĠ t\nĠt h\nĠth e\nÃ ¤".encode())
+    cutter = ByteLevelSegmenter("#version: 0.2\nĠ t\nĠt h\nĠth e\nÃ ¤".encode())
     assert cutter.cut("the the") == ["t", "h", "e", "Ġthe"]
     assert cutter.cut("ä's  1a") == ["Ã¤", "'", "s", "Ġ", "Ġ", "1", "a"]
     assert cutter.cut("\x1c") == ["Ĝ"], "no space to Unicode, though it is one to Python"
     assert cutter.join(["Ã", "<mask>"]) == "\ufffd<mask>", "half a letter, and a tag as it is"
     with pytest.raises(DataError, match="not two pieces"):
-        ByteLevel(b"a b c")
+        ByteLevelSegmenter(b"a b c")
 
 
 @given(anything)
 def test_words_are_what_stands_between_spaces(text):
-    assert Words().join(Words().cut(text)) == " ".join(text.split())
+    assert WordSegmenter().join(WordSegmenter().cut(text)) == " ".join(text.split())
 
 
 def spm(text, **more):
@@ -187,18 +193,18 @@ def models():
 
 def test_an_empty_model_is_one_sentence():
     with pytest.raises(DataError, match="SentencePiece model is empty"):
-        SentencePieces(b"")
+        SentencePieceSegmenter(b"")
 
 
 def test_a_piece_that_is_no_text_is_one_sentence(models):
-    damaged = SentencePieces(models["source"].replace("▁the".encode(), b"\xff" * 6, 1))
+    damaged = SentencePieceSegmenter(models["source"].replace("▁the".encode(), b"\xff" * 6, 1))
     with pytest.raises(DataError, match="a piece that is not UTF-8"):
         damaged.pieces()
 
 
 def test_pieces_of_another_model_are_read_as_its_own(models):
     """A joint vocabulary has pieces of both sides: ▁ of the other side's stayed in the text."""
-    source, target = (SentencePieces(model) for model in models.values())
+    source, target = (SentencePieceSegmenter(model) for model in models.values())
     for english, german in zip(lines(60)[::2], lines(60)[1::2], strict=True):
         assert target.join(source.cut(english)) == source.join(source.cut(english)) == english
         assert target.join([*target.cut(german), *source.cut(english)]) == f"{german} {english}"
@@ -206,7 +212,7 @@ def test_pieces_of_another_model_are_read_as_its_own(models):
 
 def tokenizers(models):
     """One of each kind of cutting, joint and apart, with languages and without."""
-    own = {side: SentencePieces(model).pieces() for side, model in models.items()}
+    own = {side: SentencePieceSegmenter(model).pieces() for side, model in models.items()}
     apart = {"source": ["<pad>", *own["source"]], "target": [*own["target"], ">>de<<", "<pad>"]}
     plain = {"after_source": ["</s>"], "after_target": ["</s>"], "hidden": ["<pad>"]}
     languages = {"languages": {"en": "__en__", "de": "__de__", "fr": "__fr__"}, "source_language": "en"}
@@ -218,9 +224,17 @@ def tokenizers(models):
         **{**plain, **languages, "target_language": "de", "tags": ["<x>", "<xy>", "<xy"]},
     )
     more = [*own["source"], "__en__", "__de__", "__fr__", "<x>", "<xy>", "<xy"]
-    pieces = dict.fromkeys(piece for word in TEXT.split() for piece in SubwordNMT(codes()).cut(word))
+    pieces = dict.fromkeys(piece for word in TEXT.split() for piece in SubwordNMTSegmenter(codes()).cut(word))
     merges = "Ġ t\nĠt h\nĠth e\nÃ ¤\n".encode()
-    every = ["<unk>", "</s>", "<pad>", *ByteLevel(b"").cut("".join(map(chr, range(0x180)))), "Ġt", "Ġth", "Ġthe"]
+    every = [
+        "<unk>",
+        "</s>",
+        "<pad>",
+        *ByteLevelSegmenter(b"").cut("".join(map(chr, range(0x180)))),
+        "Ġt",
+        "Ġth",
+        "Ġthe",
+    ]
     return {
         "apart": ForeignTokenizer(ForeignSettings(cut="sentencepiece", joint=False, **plain), apart, models),
         "joint": ForeignTokenizer(

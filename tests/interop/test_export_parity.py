@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from glassformer.builtin import street
 from glassformer.cli import app
 from glassformer.evaluation import score
-from glassformer.interop.ctranslate2_export import Words, unsupported, write_ctranslate2
+from glassformer.interop.ctranslate2_export import ExportVocabulary, unsupported, write_ctranslate2
 from glassformer.interop.onnx_export import write_onnx
 from glassformer.model import ModelConfig, load_model
 from glassformer.model_location import find_model, tokenizer_of
@@ -74,7 +74,7 @@ def test_ctranslate2_says_the_same(model, sources, tmp_path):
     if unsupported(model.config):
         pytest.skip(f"CTranslate2 cannot hold {', '.join(unsupported(model.config))}")
     write_ctranslate2(model, tmp_path)
-    theirs = agreement.by_ctranslate2(tmp_path, model.config, Words.numbers(model.config), sources)
+    theirs = agreement.by_ctranslate2(tmp_path, model.config, ExportVocabulary.numbers(model.config), sources)
     assert agreement.agreement(told_apart(agreement.by_us(model, sources)), theirs).complete
 
 
@@ -91,7 +91,7 @@ def test_eight_bits_cost_little(tmp_path):
     pairs = list(street.sentences("test", 200))
     sources = [tokenizer.encode(pair.source, "source") for pair in pairs]
     write_ctranslate2(model, tmp_path, quantization="int8")
-    theirs = agreement.by_ctranslate2(tmp_path, model.config, Words.numbers(model.config), sources)
+    theirs = agreement.by_ctranslate2(tmp_path, model.config, ExportVocabulary.numbers(model.config), sources)
     bleus = [
         score([tokenizer.decode(ids) for ids in targets], [pair.target for pair in pairs]).bleu
         for targets in (agreement.by_us(model, sources), theirs)

@@ -10,7 +10,7 @@ import torch
 
 from glassformer.errors import InputError
 from glassformer.inspection.explorer import Frame, packed
-from glassformer.notebook.widget_messages import Asked, FromModel, FromTrace
+from glassformer.notebook.widget_messages import RepliesFromModel, RepliesFromTrace, WidgetRequest
 from glassformer.translator import Translator
 from tests import small_translator
 from tests.processes import ROOT
@@ -26,13 +26,15 @@ def translator():
 @pytest.fixture(scope="module")
 def answering(translator):
     pytest.importorskip("fastapi")
-    return FromModel(translator, "small")
+    return RepliesFromModel(translator, "small")
 
 
 def ask(answering, path, body=None, method=None):
     """What comes back, whichever thread it comes from."""
     found, over = [], threading.Event()
-    asked = Asked(method or ("GET" if body is None else "POST"), path, None if body is None else json.dumps(body))
+    asked = WidgetRequest(
+        method or ("GET" if body is None else "POST"), path, None if body is None else json.dumps(body)
+    )
     answering.ask(asked, lambda answer: (found.append(answer), over.set()))
     assert over.wait(60)
     return found[0]
@@ -60,7 +62,7 @@ def test_what_is_refused_is_one_sentence(answering):
 
 def test_a_trace_alone_answers_with_what_was_packed(translator):
     carried = packed(translator.trace(TEXT), name="small")
-    answering = FromTrace(carried)
+    answering = RepliesFromTrace(carried)
     assert ask(answering, "/saved.json").body.decode() == carried.about
     assert ask(answering, "/saved.gz").body == carried.numbers
     assert ask(answering, "/api/model").status == 404

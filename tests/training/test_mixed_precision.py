@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from glassformer.data.padded_batch import make_batch
 from glassformer.model import ModelConfig, Transformer
-from glassformer.training.loss import LossOf, summed_loss
+from glassformer.training.loss import TrainingLoss, summed_loss
 from glassformer.training.mixed_precision import chosen_dtype, products_in
 from glassformer.training.run_resources import what_bits_depend_on
 from tests.examples import max_examples
@@ -77,7 +77,7 @@ def test_a_model_learns_nearly_the_same(agreement, listened):
             if listened:
                 model.logits.listeners.append(lambda x: x)
             torch.manual_seed(seed)
-            loss = LossOf(model, 0.1, dtype, agreement)(data)
+            loss = TrainingLoss(model, 0.1, dtype, agreement)(data)
             loss.backward()
             found.append((loss.item(), torch.cat([weight.grad.flatten() for weight in model.parameters()])))
         (exact, wanted), (rounded, gradient) = found

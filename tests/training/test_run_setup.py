@@ -10,7 +10,7 @@ import torch
 from glassformer.atomic_directory import verify
 from glassformer.builtin import street
 from glassformer.data import corpus
-from glassformer.data.dev_split import Share
+from glassformer.data.dev_split import DevSplit
 from glassformer.errors import DirectoryError, GlassformerError
 from glassformer.model import load_model, n_parameters, preset
 from glassformer.model.directory import read_weights
@@ -98,7 +98,7 @@ def test_text_in_the_page_is_text(tmp_path):
 
 def test_a_dev_set_is_split_off_and_kept_apart(tmp_path):
     files = write_corpus(tmp_path, 400)
-    held = Share(corpus(*files.values()), one_in=20)
+    held = DevSplit(corpus(*files.values()), one_in=20)
     dev, rest = {pair.source for pair in held}, {pair.source for pair in held.others}
     assert not dev & rest
     assert len(dev) + len(rest) == 400
@@ -242,6 +242,6 @@ def test_a_large_run_is_planned_without_being_made():
 
 def test_the_built_in_model_knows_whom_it_means():
     translator = Translator.load("street")
-    assert translator.translate(list(street.SEEDS_SENTENCES)) == list(street.SEEDS_SENTENCES.values())
+    assert translator.translate(list(street.PRONOUN_EXAMPLES)) == list(street.PRONOUN_EXAMPLES.values())
     assert translator.translate(["", "   "]) == ["", ""]
     verify(find_model("street"))

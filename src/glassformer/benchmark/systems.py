@@ -32,7 +32,7 @@ Sources = Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)
-class Task:
+class BenchmarkTask:
     """What everybody is asked to do."""
 
     sources: Sources
@@ -42,14 +42,14 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Done:
+class TaskResult:
     """What a task took."""
 
     seconds: float
     tokens: int
 
 
-def who_can(config: ModelConfig) -> dict[str, str]:
+def available_systems(config: ModelConfig) -> dict[str, str]:
     """Every contestant, and why it stays out; "" if it comes."""
     ours = {f"glassformer {precision}": "" for precision in PRECISIONS}
     options = unsupported(config)
@@ -69,7 +69,7 @@ def _not_hugging_face(config: ModelConfig) -> str:
     return ""
 
 
-class Contestant:
+class System:
     """One of them, in its process."""
 
     def __init__(self, name: str, directory: Path) -> None:
@@ -81,12 +81,12 @@ class Contestant:
         there.close()
         self._answer()  # it is ready
 
-    def run(self, task: Task) -> Done:
+    def run(self, task: BenchmarkTask) -> TaskResult:
         """Do all of it, as fast as this machine allows."""
         self._here.send(("run", task))
         return self._answer()
 
-    def one_by_one(self, task: Task) -> list[float]:
+    def one_by_one(self, task: BenchmarkTask) -> list[float]:
         """Seconds for each sentence alone: how long somebody waits."""
         self._here.send(("one by one", task))
         return self._answer()
@@ -124,9 +124,9 @@ def _serve(asked: Connection, name: str, directory: Path) -> None:
             if what == "run":
                 start = time.perf_counter()
                 tokens = translate(task)
-                asked.send(Done(time.perf_counter() - start, tokens))
+                asked.send(TaskResult(time.perf_counter() - start, tokens))
             elif what == "one by one":
-                asked.send([_seconds(translate, Task([source], task.beam, 1)) for source in task.sources])
+                asked.send([_seconds(translate, BenchmarkTask([source], task.beam, 1)) for source in task.sources])
             else:
                 asked.send(peak_memory())
     except EOFError:
@@ -135,13 +135,13 @@ def _serve(asked: Connection, name: str, directory: Path) -> None:
         asked.send(traceback.format_exc(limit=-2))
 
 
-def _seconds(translate: Callable[[Task], int], task: Task) -> float:
+def _seconds(translate: Callable[[BenchmarkTask], int], task: BenchmarkTask) -> float:
     start = time.perf_counter()
     translate(task)
     return time.perf_counter() - start
 
 
-def _opened(name: str, model: Transformer) -> Callable[[Task], int]:
+def _opened(name: str, model: Transformer) -> Callable[[BenchmarkTask], int]:
     """A function that translates, and returns how many tokens it wrote, ends included."""
     kind, _, precision = name.partition(" ")
     if kind == "ctranslate2":
@@ -151,11 +151,11 @@ def _opened(name: str, model: Transformer) -> Callable[[Task], int]:
     return _ours(model, precision)
 
 
-def _ours(model: Transformer, precision: str) -> Callable[[Task], int]:
+def _ours(model: Transformer, precision: str) -> Callable[[BenchmarkTask], int]:
     engine = {"engine": "plain"} if precision == "plain" else {"precision": precision}
     opened = open_search_backend([model], EngineOptions(**engine, positions=2**62))  # type: ignore[arg-type]
 
-    def translate(task: Task) -> int:
+    def translate(task: BenchmarkTask) -> int:
         limits = replace(opened.limits, sentences=task.sentences)
         found = search(opened.step_model, [Request(source) for source in task.sources], task.beam, limits)
         return sum(len(own[0].tokens) for own in found)
@@ -163,14 +163,14 @@ def _ours(model: Transformer, precision: str) -> Callable[[Task], int]:
     return translate
 
 
-def _ctranslate2(model: Transformer, precision: str) -> Callable[[Task], int]:
+def _ctranslate2(model: Transformer, precision: str) -> Callable[[BenchmarkTask], int]:
     with tempfile.TemporaryDirectory(prefix="glassformer-trial-") as files:
         write_ctranslate2(model, files)
         opened = open_ctranslate2(files, compute_type=precision, inter_threads=cores(), intra_threads=1)
     config = model.config
     del model
 
-    def translate(task: Task) -> int:
+    def translate(task: BenchmarkTask) -> int:
         limit = max(_limit(source, task.beam, config) for source in task.sources)
         answers = opened.translate_batch(
             [[str(token) for token in source] for source in task.sources],
@@ -186,12 +186,12 @@ def _ctranslate2(model: Transformer, precision: str) -> Callable[[Task], int]:
     return translate
 
 
-def _hugging_face(model: Transformer) -> Callable[[Task], int]:
+def _hugging_face(model: Transformer) -> Callable[[BenchmarkTask], int]:
     theirs, config = as_transformers(model), model.config
     del model
 
     @torch.inference_mode()
-    def translate(task: Task) -> int:
+    def translate(task: BenchmarkTask) -> int:
         order = sorted(task.sources, key=len, reverse=True)
         tokens = 0
         for first in range(0, len(order), task.sentences):

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import torch
 
-from glassformer.benchmark.systems import Contestant, Task
+from glassformer.benchmark.systems import BenchmarkTask, System
 
 
 @dataclass(frozen=True)
-class Figure:
+class ThroughputResult:
     """What one contestant did."""
 
     name: str
@@ -29,18 +29,18 @@ class Figure:
     """The most bytes that it had."""
 
 
-def contest(
-    contestants: Sequence[Contestant],
-    task: Task,
+def compare_throughput(
+    contestants: Sequence[System],
+    task: BenchmarkTask,
     rounds: int,
-    alone: Task | None = None,
+    alone: BenchmarkTask | None = None,
     turn_taken: Callable[[], None] = lambda: None,
-) -> list[Figure]:
+) -> list[ThroughputResult]:
     """Tokens a second of each, in the best of `rounds`; of `alone`, the time for each sentence by itself."""
     best = dict.fromkeys(contestants, 0.0)
-    waits: dict[Contestant, list[float]] = {one: [] for one in contestants}
+    waits: dict[System, list[float]] = {one: [] for one in contestants}
     for one in contestants:
-        one.run(Task(task.sources[: task.sentences], task.beam, task.sentences))  # warm up
+        one.run(BenchmarkTask(task.sources[: task.sentences], task.beam, task.sentences))  # warm up
     for _ in range(rounds):
         for one in contestants:
             done = one.run(task)
@@ -48,7 +48,7 @@ def contest(
             if alone is not None:
                 waits[one] = _least(waits[one], one.one_by_one(alone))
             turn_taken()
-    return [Figure(one.name, best[one], *_percentiles(waits[one]), one.peak()) for one in contestants]
+    return [ThroughputResult(one.name, best[one], *_percentiles(waits[one]), one.peak()) for one in contestants]
 
 
 def _least(before: list[float], now: list[float]) -> list[float]:

@@ -13,7 +13,7 @@ from glassformer.cli.search_options import BeamSize, Model
 from glassformer.cli.text_layout import columns
 
 if TYPE_CHECKING:
-    from glassformer.benchmark.throughput import Figure
+    from glassformer.benchmark.throughput import ThroughputResult
 
 
 def bench(
@@ -30,8 +30,8 @@ def bench(
     CTranslate2 and Hugging Face take part where they are installed and know such a model. All take turns, since only
     figures of one run on one machine can be compared.
     """
-    from glassformer.benchmark.systems import Contestant, Task, who_can
-    from glassformer.benchmark.throughput import contest, machine
+    from glassformer.benchmark.systems import BenchmarkTask, System, available_systems
+    from glassformer.benchmark.throughput import compare_throughput, machine
     from glassformer.decoding import Beam
     from glassformer.model import ModelConfig
     from glassformer.model_location import find_model
@@ -39,14 +39,14 @@ def bench(
     directory = find_model(model)
     config = ModelConfig.read(directory / "config.json")
     sources = sentences(directory, config, text, count)
-    task = Task(sources, Beam(size=beam), batch_size)
-    alone = Task(sources[: min(20, len(sources))], task.beam, 1)
-    invited = who_can(config)
+    task = BenchmarkTask(sources, Beam(size=beam), batch_size)
+    alone = BenchmarkTask(sources[: min(20, len(sources))], task.beam, 1)
+    invited = available_systems(config)
     here = machine()
-    contestants = [Contestant(name, directory) for name, refusal in invited.items() if not refusal]
+    contestants = [System(name, directory) for name, refusal in invited.items() if not refusal]
     try:
         with Counter("Turns taken:", total=rounds * len(contestants)) as counter:
-            figures = contest(contestants, task, rounds, alone, turn_taken=lambda: counter.add(1))
+            figures = compare_throughput(contestants, task, rounds, alone, turn_taken=lambda: counter.add(1))
     finally:
         for one in contestants:
             one.close()
@@ -59,7 +59,7 @@ def bench(
         typer.echo("\n\n".join(filter(None, [title, _shown(figures), "\n".join(absent), here])))
 
 
-def _shown(figures: "list[Figure]") -> str:
+def _shown(figures: "list[ThroughputResult]") -> str:
     rows = [("", "tokens/s", "against the first", "median wait", "slowest in 20", "memory")]
     for one in figures:
         ratio = f"{one.tokens_per_second / figures[0].tokens_per_second:.2f}"

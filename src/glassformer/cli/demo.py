@@ -53,19 +53,19 @@ def demo(
 
 def _understanding(translator: "Translator", out: Path, text: Path) -> dict[str, Any]:
     """How often the pronoun is right, and the two sentences that everything began with."""
-    from glassformer.builtin.street import SEEDS_SENTENCES, pronouns
+    from glassformer.builtin.street import PRONOUN_EXAMPLES, pronouns
 
     references = (text / "test.de").read_text(encoding="utf-8").splitlines()
     translations = (out / "test.translations.txt").read_text(encoding="utf-8").splitlines()
     asked = [(ours, wanted) for ours, wanted in zip(translations, references, strict=True) if pronouns(wanted)]
     right = sum(pronouns(ours) == pronouns(wanted) for ours, wanted in asked)
-    seeds = translator.translate(list(SEEDS_SENTENCES))
+    translations = translator.translate(list(PRONOUN_EXAMPLES))
     return {
         "pronoun_accuracy": right / len(asked),
         "pronoun_sentences": len(asked),
-        "seeds": [
+        "pronoun_examples": [
             {"source": source, "reference": wanted, "translation": ours}
-            for (source, wanted), ours in zip(SEEDS_SENTENCES.items(), seeds, strict=True)
+            for (source, wanted), ours in zip(PRONOUN_EXAMPLES.items(), translations, strict=True)
         ],
     }
 
@@ -75,11 +75,11 @@ def _write(report: dict[str, Any], translator: "Translator", out: Path) -> None:
     from glassformer.training.checkpoint import write_json
     from glassformer.training.run_report import REPORT, write_page
 
-    report["translations"] = report["seeds"] + report["translations"]
+    report["translations"] = report["pronoun_examples"] + report["translations"]
     write_json(out / REPORT, report)
     rows = "".join(
-        f"<li>{html.escape(seed['source'])}<br><strong>{html.escape(seed['translation'])}</strong></li>"
-        for seed in report["seeds"]
+        f"<li>{html.escape(example['source'])}<br><strong>{html.escape(example['translation'])}</strong></li>"
+        for example in report["pronoun_examples"]
     )
     notes = (
         f"<h2>Whom does it mean?</h2><p>The pronoun is right in {100 * report['pronoun_accuracy']:.1f} % of "
@@ -87,7 +87,7 @@ def _write(report: dict[str, Any], translator: "Translator", out: Path) -> None:
         f"<ul>{rows}</ul>"
         "<h2>Look inside</h2><p>The first of these sentences on its way through the model, with every number; each "
         "step is redone in your browser, and nothing is loaded.</p>"
-        f"{Frame.of(translator.trace(report['seeds'][0]['source']), name=out.name).html}"
+        f"{Frame.of(translator.trace(report['pronoun_examples'][0]['source']), name=out.name).html}"
     )
     write_page(out, report, "street: the demo of glassformer", notes)
 
@@ -104,7 +104,7 @@ def _shown(report: dict[str, Any], translator: "Translator", out: Path) -> str:
         ("pronouns", f"{100 * report['pronoun_accuracy']:.1f} %", f"of {report['pronoun_sentences']} right"),
         ("time", f"{report['seconds']:.0f} s", f"{report['updates']:,} updates, {report['parameters']:,} parameters"),
     ]
-    first = report["seeds"][0]["source"]
+    first = report["pronoun_examples"][0]["source"]
     encode = translator.tokenizer.encode
     source = torch.tensor([encode(first, "source")])
     exchanged = keys_values(translator.model, [encode(one.source, "source") for one in sentences("test", EXCHANGED)])
@@ -113,7 +113,7 @@ def _shown(report: dict[str, Any], translator: "Translator", out: Path) -> str:
             "",
             columns(rows, "lrl"),
             "",
-            *(f"  {seed['source']}\n  {seed['translation']}\n" for seed in report["seeds"]),
+            *(f"  {example['source']}\n  {example['translation']}\n" for example in report["pronoun_examples"]),
             "Whose W_K and W_V does the decoder use? We listen while the first of them is translated.",
             "",
             whose_keys_and_values(translator.model, source),

@@ -14,9 +14,9 @@ from glassformer.errors import InputError
 
 if TYPE_CHECKING:
     from glassformer.data import AnyTokenizer
-    from glassformer.interop.ctranslate2_export import Words
+    from glassformer.interop.ctranslate2_export import ExportVocabulary
     from glassformer.model import Transformer
-    from glassformer.verification.parity import Agreement
+    from glassformer.verification.parity import ParityResult
 
 
 class Kind(StrEnum):
@@ -104,16 +104,18 @@ def _written(
     )
 
 
-def _words(model: "Transformer", tokenizer: "AnyTokenizer | None") -> "Words":
+def _words(model: "Transformer", tokenizer: "AnyTokenizer | None") -> "ExportVocabulary":
     """The tokens as a tokenizer shows them."""
-    from glassformer.interop.ctranslate2_export import Words
+    from glassformer.interop.ctranslate2_export import ExportVocabulary
 
     config = model.config
     if tokenizer is None:
-        return Words.numbers(config)
+        return ExportVocabulary.numbers(config)
     source = tokenizer.pieces(range(min(config.source_vocab_size, tokenizer.vocab_size("source"))), "source")
     target = tokenizer.pieces(range(min(config.vocab_size, tokenizer.vocab_size("target"))), "target")
-    return Words(_told_apart(source, config.source_vocab_size), _told_apart(target, config.vocab_size), "<unk>")
+    return ExportVocabulary(
+        _told_apart(source, config.source_vocab_size), _told_apart(target, config.vocab_size), "<unk>"
+    )
 
 
 def _told_apart(pieces: list[str], size: int) -> list[str]:
@@ -139,7 +141,7 @@ def _verdict(found: Found, quantization: str | None, tokenizer: "AnyTokenizer | 
     return f"{_shown(verdict)}{_bleu(ours, theirs, tokenizer)}"
 
 
-def _shown(verdict: "Agreement") -> str:
+def _shown(verdict: "ParityResult") -> str:
     return (
         f"{verdict.same} of {verdict.sentences} sentences and {verdict.same_tokens:,} of {verdict.tokens:,} tokens are "
         "the same"

@@ -13,7 +13,7 @@ from glassformer.cli.search_options import BeamSize, Model
 from glassformer.cli.text_layout import columns
 
 if TYPE_CHECKING:
-    from glassformer.verification.invariants import Verdict
+    from glassformer.verification.invariants import InvariantResult
 
 
 def verify(
@@ -21,7 +21,7 @@ def verify(
     text: Annotated[Path | None, typer.Option(help="Sentences to try, a line each; else the built-in ones.")] = None,
     count: Annotated[int, typer.Option(min=1, help="How many sentences to try, at most.")] = 200,
     beam: BeamSize = 4,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the check_invariants as JSON, for programs.")] = False,
 ) -> None:
     """Try the laws of search on a model: no answer may depend on caches, neighbours, engines or order.
 
@@ -30,14 +30,14 @@ def verify(
     from glassformer.decoding import Beam
     from glassformer.model import load_model
     from glassformer.model_location import find_model
-    from glassformer.verification.invariants import verdicts
+    from glassformer.verification.invariants import check_invariants
 
     directory = find_model(model)
     opened = load_model(directory)
     sources = sentences(directory, opened.config, text, count)
-    found: list[Verdict] = []
+    found: list[InvariantResult] = []
     with Counter("Laws tried:") as counter:
-        for verdict in verdicts(opened, sources, Beam(size=beam)):
+        for verdict in check_invariants(opened, sources, Beam(size=beam)):
             found.append(verdict)
             counter.add(1)
     typer.echo(json.dumps([asdict(one) for one in found], indent=2) if as_json else _shown(model, found))
@@ -45,7 +45,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def _shown(model: str, found: "list[Verdict]") -> str:
+def _shown(model: str, found: "list[InvariantResult]") -> str:
     rows = [("", "law", "held", "of", "apart by at most", "")]
     for one in found:
         apart = "" if one.worst is None else f"{one.worst:.1e}"

@@ -4,7 +4,7 @@ from glassformer.data.batch_sampler import epoch_batches
 from glassformer.data.corpus import Corpus, Pair, corpus
 from glassformer.data.doctor import Diagnosis, diagnose
 from glassformer.data.foreign_tokenizer import AnyTokenizer, ForeignSettings, ForeignTokenizer, IdsOnly, read_tokenizer
-from glassformer.data.token_store import Store, open_store
+from glassformer.data.token_store import TokenStore, open_store
 from glassformer.data.tokenizer import Tokenizer, TokenizerSettings, train_tokenizer
 
 __all__ = [
@@ -15,7 +15,7 @@ __all__ = [
     "ForeignTokenizer",
     "IdsOnly",
     "Pair",
-    "Store",
+    "TokenStore",
     "Tokenizer",
     "TokenizerSettings",
     "corpus",

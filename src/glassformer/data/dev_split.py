@@ -11,7 +11,7 @@ from glassformer.data.corpus import OneFile, Pair, TwoFiles
 
 
 @dataclass(frozen=True)
-class Share:
+class DevSplit:
     """About one source sentence in `one_in`, with all its occurrences; or, with `rest`, all the others."""
 
     corpus: TwoFiles | OneFile
@@ -28,7 +28,7 @@ class Share:
         return f"{'all but ' if self.rest else ''}one in {self.one_in}"
 
     @property
-    def others(self) -> "Share":
+    def others(self) -> "DevSplit":
         return replace(self, rest=not self.rest)
 
     def check(self) -> int:

@@ -12,18 +12,25 @@ from typing import Annotated, Literal, NoReturn
 from pydantic import Field
 
 from glassformer.data.json_tables import TableError, check_end, listed, start_of
-from glassformer.data.subword_segmentation import ByteLevel, Cut, Cutter, SentencePieces, SubwordNMT, Words
+from glassformer.data.subword_segmentation import (
+    ByteLevelSegmenter,
+    Cut,
+    Segmenter,
+    SentencePieceSegmenter,
+    SubwordNMTSegmenter,
+    WordSegmenter,
+)
 from glassformer.data.tokenizer import SETTINGS, SIDES, Side, Tokenizer, check_text, ids_among
 from glassformer.data.tokenizer_pipeline import Pipeline
 from glassformer.data.tokenizer_pipeline.tokenizer_json_file import MOST_PIECES
 from glassformer.errors import DataError, DirectoryError, InputError
 from glassformer.settings import Settings
 
-CUTTERS: dict[Cut, Callable[[bytes], Cutter]] = {
-    "sentencepiece": SentencePieces,
-    "byte-level": ByteLevel,
-    "subword-nmt": SubwordNMT,
-    "words": Words,
+CUTTERS: dict[Cut, Callable[[bytes], Segmenter]] = {
+    "sentencepiece": SentencePieceSegmenter,
+    "byte-level": ByteLevelSegmenter,
+    "subword-nmt": SubwordNMTSegmenter,
+    "words": WordSegmenter,
     "pipeline": Pipeline,
 }
 SOURCE, TARGET = "{source}", "{target}"
@@ -72,7 +79,7 @@ class ForeignTokenizer:
         settings: ForeignSettings,
         vocabularies: Mapping[Side, Sequence[str]],
         models: Mapping[Side, bytes],
-        opened: Mapping[bytes, Cutter] | None = None,
+        opened: Mapping[bytes, Segmenter] | None = None,
     ) -> None:
         """`opened`: models that need not be opened again."""
         self.settings = settings

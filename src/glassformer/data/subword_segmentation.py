@@ -22,7 +22,7 @@ SPACE = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 """Unicode's spaces, for a set of `re`, whose own \\s has four more."""
 
 
-class Cutter(Protocol):
+class Segmenter(Protocol):
     """Text to pieces and back."""
 
     def cut(self, text: str) -> list[str]: ...
@@ -30,7 +30,7 @@ class Cutter(Protocol):
     def join(self, pieces: Sequence[str]) -> str: ...
 
 
-class SentencePieces:
+class SentencePieceSegmenter:
     """As SentencePiece's model does it, with its own normalisation."""
 
     def __init__(self, model: bytes) -> None:
@@ -62,7 +62,7 @@ class SentencePieces:
             raise DataError("the SentencePiece model has a piece that is not UTF-8.") from None
 
 
-class ByteLevel:
+class ByteLevelSegmenter:
     """GPT-2's: bytes in the guise of letters, merged pair by pair; a space belongs to the word behind it."""
 
     def __init__(self, merges: bytes) -> None:
@@ -94,7 +94,7 @@ class ByteLevel:
         return merged(tuple(word), self._ranks)
 
 
-class SubwordNMT:
+class SubwordNMTSegmenter:
     """subword-nmt's: words between spaces, merged from their letters; a piece that does not end its word ends in @@."""
 
     END = "</w>"
@@ -127,7 +127,7 @@ class SubwordNMT:
         return (*(f"{piece}@@" for piece in pieces), last)
 
 
-class Words:
+class WordSegmenter:
     """Whatever stands between spaces."""
 
     def __init__(self, _: bytes = b"") -> None:

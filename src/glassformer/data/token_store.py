@@ -44,7 +44,7 @@ class StoreSettings(Settings):
 
 
 @dataclass(frozen=True)
-class Store:
+class TokenStore:
     """Pairs of sentences as ids; opened by `open_store`."""
 
     directory: Path
@@ -82,7 +82,7 @@ def open_store(
     directory: Path,
     max_tokens: int = 256,
     watch: Watch = unwatched,
-) -> Store:
+) -> TokenStore:
     """The corpus as ids, from `directory` if it was made from the same things; else made anew there."""
     corpus.check()
     made_from = _checksum(corpus, tokenizer, max_tokens)
@@ -93,10 +93,10 @@ def open_store(
         shutil.rmtree(directory)  # a store holds nothing that the corpus does not
     with building(directory) as aside:
         _build(corpus, tokenizer, aside, max_tokens, made_from, watch)
-    return Store(directory, StoreSettings.read(directory / "store.json"))
+    return TokenStore(directory, StoreSettings.read(directory / "store.json"))
 
 
-def _kept(directory: Path, made_from: str) -> Store | None:
+def _kept(directory: Path, made_from: str) -> TokenStore | None:
     """The store that is there, if it is whole and of the same origin."""
     if not directory.exists():
         return None
@@ -107,7 +107,7 @@ def _kept(directory: Path, made_from: str) -> Store | None:
         settings = StoreSettings.read(directory / "store.json")
     except (DirectoryError, SettingsError):
         return None  # damaged, or of another version: it can be made again
-    return Store(directory, settings) if settings.made_from == made_from else None
+    return TokenStore(directory, settings) if settings.made_from == made_from else None
 
 
 def _build(

@@ -36,7 +36,7 @@ def unsupported(config: ModelConfig) -> list[str]:
     return refusals(config, wrong)
 
 
-class Words(NamedTuple):
+class ExportVocabulary(NamedTuple):
     """What the tokens of both sides are called; no two of a side alike."""
 
     source: list[str]
@@ -44,7 +44,7 @@ class Words(NamedTuple):
     unknown: str
 
     @classmethod
-    def numbers(cls, config: ModelConfig) -> "Words":
+    def numbers(cls, config: ModelConfig) -> "ExportVocabulary":
         """Each token is called by its number. None needs to be the unknown one, but one must."""
         source, target = ([str(i) for i in range(size)] for size in (config.source_vocab_size, config.vocab_size))
         return cls(source, target, unknown=str(config.pad_id))
@@ -53,13 +53,13 @@ class Words(NamedTuple):
 def write_ctranslate2(
     model: Transformer,
     directory: str | os.PathLike[str],
-    words: Words | None = None,
+    words: ExportVocabulary | None = None,
     quantization: str | None = None,
 ) -> None:
     """Write the model into an existing directory. Without `quantization` its loader may still do that."""
     if options := unsupported(model.config):
         raise InputError(f"CTranslate2 cannot hold a model with {', '.join(options)}.")
-    spec = _spec(model, words or Words.numbers(model.config))
+    spec = _spec(model, words or ExportVocabulary.numbers(model.config))
     spec.validate()
     spec.optimize(quantization=quantization)
     spec.save(str(Path(directory)))
@@ -77,7 +77,7 @@ def _library(name: str) -> Any:
         raise InputError("CTranslate2 is not installed: `pip install 'glassformer[ct2]'`.") from None
 
 
-def _spec(model: Transformer, words: Words) -> Any:
+def _spec(model: Transformer, words: ExportVocabulary) -> Any:
     specs, config = _library("ctranslate2.specs"), model.config
     spec = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),

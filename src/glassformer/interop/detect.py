@@ -10,7 +10,7 @@ from glassformer.errors import DirectoryError, InputError
 from glassformer.interop.fairseq import is_fairseq, open_fairseq
 from glassformer.interop.hub import from_hub, is_hub_name
 from glassformer.interop.hugging_face import is_hugging_face, open_hugging_face
-from glassformer.interop.imported import Opened
+from glassformer.interop.imported import ImportedModel
 from glassformer.interop.marian import open_marian
 from glassformer.interop.torch_file import read_torch_file
 from glassformer.interop.tutorial import is_tutorial, open_tutorial
@@ -29,7 +29,7 @@ def open_foreign(
     source_language: str | None = None,
     target_language: str | None = None,
     heads: int | None = None,
-) -> Opened:
+) -> ImportedModel:
     """A model of another program's, recognised by its files.
 
     The languages choose fairseq's dictionaries, or two of the many that a model knows; `heads` is for files that do
@@ -60,7 +60,7 @@ def _found(path: Path) -> Path:
     return path
 
 
-def _opened(path: Path, allow_pickle: bool, source: str | None, target: str | None, heads: int | None) -> Opened:
+def _opened(path: Path, allow_pickle: bool, source: str | None, target: str | None, heads: int | None) -> ImportedModel:
     if path.is_dir() and is_hugging_face(path):
         return open_hugging_face(path)
     if checkpoint := _checkpoint(path):
@@ -78,7 +78,7 @@ def _opened(path: Path, allow_pickle: bool, source: str | None, target: str | No
     )
 
 
-def _open_checkpoint(path: Path, source: str | None, target: str | None, heads: int | None) -> Opened:
+def _open_checkpoint(path: Path, source: str | None, target: str | None, heads: int | None) -> ImportedModel:
     saved = read_torch_file(path, lambda key: key in WANTED or "." in key)
     if is_fairseq(saved):
         return open_fairseq(saved, path, source, target)

@@ -13,8 +13,8 @@ from glassformer.data.tokenizer import SIDES, Side
 from glassformer.errors import DataError, InputError
 from glassformer.interop.bounded_files import read_lines, read_merges, read_spm
 from glassformer.interop.fairseq_names import FIRST, fairseq_names
-from glassformer.interop.foreign_options import Options
-from glassformer.interop.imported import Opened
+from glassformer.interop.foreign_options import ForeignOptions
+from glassformer.interop.imported import ImportedModel
 from glassformer.interop.untrusted_files import inside, naming, read_bytes, renamed, same, shape_of
 from glassformer.model import ModelConfig
 from glassformer.model.directory import listed, with_weights
@@ -32,7 +32,9 @@ def is_fairseq(saved: Mapping[str, Any]) -> bool:
     return isinstance(saved.get("model"), dict) and ("args" in saved or "cfg" in saved)
 
 
-def open_fairseq(saved: Mapping[str, Any], path: Path, source: str | None = None, target: str | None = None) -> Opened:
+def open_fairseq(
+    saved: Mapping[str, Any], path: Path, source: str | None = None, target: str | None = None
+) -> ImportedModel:
     """The model of a checkpoint at `path`; `source` and `target` name the dictionaries, where it does not say."""
     options = read_options(saved, path)
     tensors = {name: tensor for name, tensor in saved["model"].items() if isinstance(tensor, Tensor)}
@@ -44,10 +46,10 @@ def open_fairseq(saved: Mapping[str, Any], path: Path, source: str | None = None
     with naming(path.parent):
         tokenizer = read_tokenizer(path.parent, config, languages)
     notes = [] if tokenizer else ["There are no dict.*.txt near it: it takes ids, not text."]
-    return Opened("fairseq", model, tokenizer, notes)
+    return ImportedModel("fairseq", model, tokenizer, notes)
 
 
-def read_options(saved: Mapping[str, Any], path: Path) -> Options:
+def read_options(saved: Mapping[str, Any], path: Path) -> ForeignOptions:
     """From `cfg` of newer versions, else `args`; both name the options of the command line."""
     cfg, args = saved.get("cfg"), saved.get("args")
     found: dict[str, Any] = {}
@@ -56,10 +58,10 @@ def read_options(saved: Mapping[str, Any], path: Path) -> Options:
             found |= cfg[part] if isinstance(cfg.get(part), dict) else {}
     if isinstance(args, dict):
         found |= args
-    return Options(found, str(path))
+    return ForeignOptions(found, str(path))
 
 
-def read_config(options: Options, weights: dict[str, Tensor]) -> ModelConfig:
+def read_config(options: ForeignOptions, weights: dict[str, Tensor]) -> ModelConfig:
     """Their settings as ours; matrices that are shared are left once in `weights`."""
     options.only(
         no_cross_attention=False,
@@ -133,7 +135,7 @@ def _take_shared(weights: dict[str, Tensor]) -> tuple[bool, bool]:
     return share, tie
 
 
-def _positions(options: Options, weights: Mapping[str, Tensor]) -> dict[str, Any]:
+def _positions(options: ForeignOptions, weights: Mapping[str, Tensor]) -> dict[str, Any]:
     if not options.same("encoder_learned_pos", "decoder_learned_pos"):
         return {"positions": "sinusoidal-fairseq", "position_offset": PAD + 1}
     rows = {stack: shape_of(weights, f"{stack}.position.weight", options.where)[0] for stack in ("encoder", "decoder")}

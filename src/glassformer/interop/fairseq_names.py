@@ -1,16 +1,16 @@
 """fairseq's names, which Hugging Face's Marian, BART, mBART, Pegasus and M2M100 took over under `model.`."""
 
-from glassformer.interop.name_table import Names
+from glassformer.interop.name_table import NameTable
 
 FIRST = ("<s>", "<pad>", "</s>", "<unk>")
 """Tokens that every dictionary begins with, and no file names."""
 
 
-def fairseq_names(prefix: str, *more: tuple[str, str]) -> Names:
+def fairseq_names(prefix: str, *more: tuple[str, str]) -> NameTable:
     """The table for names that begin with `prefix`; `more` rows come first."""
     layer = f"{prefix}{{stack}}.layers.{{n}}"
     ours = "{stack}.layers.{n}"
-    return Names(
+    return NameTable(
         *more,
         (f"{prefix}{{stack}}.embed_tokens.weight", "{stack}.embedding.weight"),
         (f"{prefix}{{stack}}.embed_positions.weight", "{stack}.position.weight"),

@@ -12,7 +12,7 @@ LARGEST = 2**31
 """What no number of a model's settings reaches."""
 
 
-class Options:
+class ForeignOptions:
     """Names and values, and where they stand."""
 
     def __init__(self, values: Mapping[str, Any], where: str) -> None:

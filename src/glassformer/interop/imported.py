@@ -7,7 +7,7 @@ from glassformer.model import Transformer
 
 
 @dataclass(frozen=True)
-class Opened:
+class ImportedModel:
     """A model from elsewhere, as one of ours."""
 
     family: str

@@ -16,7 +16,7 @@ class _Row:
     reads_ours: re.Pattern[str]
 
 
-class Names:
+class NameTable:
     """Pairs of templates, theirs and ours: ("{stack}.fc1.{kind}", "{stack}.up_proj.{kind}").
 
     {n+1} counts layers from 1 where we count from 0. Of two rows that fit, the first counts.

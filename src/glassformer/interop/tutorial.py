@@ -9,8 +9,8 @@ from typing import Any
 
 from torch import Tensor
 
-from glassformer.interop.imported import Opened
-from glassformer.interop.name_table import Names
+from glassformer.interop.imported import ImportedModel
+from glassformer.interop.name_table import NameTable
 from glassformer.interop.untrusted_files import naming, renamed, shape_of
 from glassformer.model import ModelConfig
 from glassformer.model.directory import with_weights
@@ -20,7 +20,7 @@ UNKNOWN, PAD, START, END = range(4)
 HEADS = 8
 LAYER = "{stack}.layers.{n}"
 PROJECTIONS = {"fc_q": "q_proj", "fc_k": "k_proj", "fc_v": "v_proj", "fc_o": "out_proj"}
-NAMES = Names(
+NAMES = NameTable(
     ("{stack}.tok_embedding.weight", "{stack}.embedding.weight"),
     ("{stack}.pos_embedding.weight", "{stack}.position.weight"),
     *(
@@ -42,7 +42,7 @@ def is_tutorial(saved: Mapping[str, Any]) -> bool:
     return "encoder.layers.0.self_attention.fc_q.weight" in saved
 
 
-def open_tutorial(saved: Mapping[str, Any], path: Path, heads: int | None = None) -> Opened:
+def open_tutorial(saved: Mapping[str, Any], path: Path, heads: int | None = None) -> ImportedModel:
     """The model of such a state dict."""
     tensors = {name: tensor for name, tensor in saved.items() if isinstance(tensor, Tensor)}
     weights = renamed(tensors, NAMES, path)
@@ -50,7 +50,7 @@ def open_tutorial(saved: Mapping[str, Any], path: Path, heads: int | None = None
     notes = ["Its file has no vocabulary: it takes ids, not text."]
     if heads is None:
         notes.append(f"Its file does not say how many heads it has: the notebook's {HEADS} are taken (see --heads).")
-    return Opened("pytorch-seq2seq's tutorial", model, None, notes)
+    return ImportedModel("pytorch-seq2seq's tutorial", model, None, notes)
 
 
 def read_config(weights: Mapping[str, Tensor], path: Path, heads: int) -> ModelConfig:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import DataError, DirectoryError, SettingsError
-from glassformer.interop.name_table import Names
+from glassformer.interop.name_table import NameTable
 from glassformer.model.directory import listed, read_weights
 from glassformer.settings import no_constant, once_each
 
@@ -123,7 +123,7 @@ def _tensors(path: Path) -> dict[str, Tensor]:
 
 
 def renamed(
-    tensors: Mapping[str, Tensor], names: Names, where: Path, passed_over: Iterable[str] = ()
+    tensors: Mapping[str, Tensor], names: NameTable, where: Path, passed_over: Iterable[str] = ()
 ) -> dict[str, Tensor]:
     """The same tensors under our names, in float32; those that nobody knows are named together."""
     found: dict[str, Tensor] = {}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from glassformer.errors import InputError
 from glassformer.inspection import Trace
 from glassformer.inspection.explorer import Frame, packed
-from glassformer.notebook.widget_messages import FromModel, FromTrace
+from glassformer.notebook.widget_messages import RepliesFromModel, RepliesFromTrace
 from glassformer.translator import Translator
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def explore(
     from glassformer.notebook.widget import Explorer
 
     if isinstance(what, Trace):
-        return Explorer(trace, FromTrace(packed(trace, name=name)), {}, name)
+        return Explorer(trace, RepliesFromTrace(packed(trace, name=name)), {}, name)
     start: dict[str, Any] = {"s": text, "b": beam, "t": target or ""}
     return Explorer(trace, _answering(what, name), start, name)
 
@@ -52,11 +52,11 @@ def _is_possible(what: Translator | Trace) -> bool:
     return all(find_spec(package) for package in needed)
 
 
-def _answering(translator: Translator, name: str) -> FromModel:
+def _answering(translator: Translator, name: str) -> RepliesFromModel:
     """One for each translator, because it keeps threads and traces."""
     kept = vars(translator).get("_explored")
-    if isinstance(kept, FromModel) and kept.name == name:
+    if isinstance(kept, RepliesFromModel) and kept.name == name:
         return kept
-    made = FromModel(translator, name)
+    made = RepliesFromModel(translator, name)
     vars(translator)["_explored"] = made
     return made

@@ -7,7 +7,7 @@ import traitlets
 
 from glassformer.inspection import Trace
 from glassformer.inspection.explorer import Frame, script
-from glassformer.notebook.widget_messages import Answered, Answering, Asked
+from glassformer.notebook.widget_messages import ReplySource, WidgetReply, WidgetRequest
 
 PIECE = 1_000_000
 """Bytes of a message: a notebook's connection takes ten million, and others wait meanwhile."""
@@ -22,7 +22,7 @@ class Explorer(anywidget.AnyWidget):
     start = traitlets.Dict().tag(sync=True)
     saved = traitlets.Bool().tag(sync=True)
 
-    def __init__(self, trace: Trace, answering: Answering, start: dict[str, Any], name: str = "") -> None:
+    def __init__(self, trace: Trace, answering: ReplySource, start: dict[str, Any], name: str = "") -> None:
         super().__init__(start=start, saved=answering.saved)
         self._trace, self._answering, self._name = trace, answering, name
         self.on_msg(self._heard)
@@ -32,12 +32,12 @@ class Explorer(anywidget.AnyWidget):
         if not (isinstance(content, dict) and isinstance(content.get("id"), str)):
             return
         body = content.get("body")
-        asked = Asked(
+        asked = WidgetRequest(
             str(content.get("method", "GET")), str(content.get("path", "")), body if isinstance(body, str) else None
         )
         self._answering.ask(asked, lambda answer: self._tell(content["id"], answer))
 
-    def _tell(self, identity: str, answer: Answered) -> None:
+    def _tell(self, identity: str, answer: WidgetReply) -> None:
         pieces = pieces_of(answer.body)
         for number, piece in enumerate(pieces):
             about = {"id": identity, "piece": number, "pieces": len(pieces)}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Asked:
+class WidgetRequest:
     """A request, as the page would send it to a server."""
 
     method: str
@@ -24,7 +24,7 @@ class Asked:
 
 
 @dataclass
-class Answered:
+class WidgetReply:
     """What comes back."""
 
     status: int
@@ -32,19 +32,19 @@ class Answered:
     body: bytes = b""
 
 
-Reply = Callable[[Answered], None]
+Reply = Callable[[WidgetReply], None]
 
 
-class Answering(Protocol):
+class ReplySource(Protocol):
     """Hears a request and replies, now or later, from whatever thread."""
 
     saved: bool
     """Whether there is one trace and nobody to ask for others."""
 
-    def ask(self, asked: Asked, reply: Reply) -> None: ...
+    def ask(self, asked: WidgetRequest, reply: Reply) -> None: ...
 
 
-class FromTrace:
+class RepliesFromTrace:
     """One trace, as a saved page would carry it."""
 
     saved = True
@@ -52,12 +52,12 @@ class FromTrace:
     def __init__(self, carried: Packed) -> None:
         self._found = {"/saved.json": carried.about.encode(), "/saved.gz": carried.numbers}
 
-    def ask(self, asked: Asked, reply: Reply) -> None:
+    def ask(self, asked: WidgetRequest, reply: Reply) -> None:
         found = self._found.get(asked.path)
-        reply(Answered(404) if found is None else Answered(200, body=found))
+        reply(WidgetReply(404) if found is None else WidgetReply(200, body=found))
 
 
-class FromModel:
+class RepliesFromModel:
     """A translator behind the routes of `glassformer.server`, called in a thread of their own: nothing listens."""
 
     saved = False
@@ -74,11 +74,11 @@ class FromModel:
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="explorer", daemon=True).start()
 
-    def ask(self, asked: Asked, reply: Reply) -> None:
+    def ask(self, asked: WidgetRequest, reply: Reply) -> None:
         asyncio.run_coroutine_threadsafe(self._answered(asked, reply), self._loop)
 
-    async def _answered(self, asked: Asked, reply: Reply) -> None:
-        body, answer, over = (asked.body or "").encode(), Answered(500), asyncio.Event()
+    async def _answered(self, asked: WidgetRequest, reply: Reply) -> None:
+        body, answer, over = (asked.body or "").encode(), WidgetReply(500), asyncio.Event()
         told = False
 
         async def receive() -> dict[str, Any]:
@@ -103,7 +103,7 @@ class FromModel:
             reply(answer)
 
 
-def _scope(asked: Asked, size: int) -> dict[str, Any]:
+def _scope(asked: WidgetRequest, size: int) -> dict[str, Any]:
     parts = urlsplit(asked.path)
     headers = [(b"host", b"localhost")]
     if size:

@@ -169,7 +169,7 @@ class AskDetect(BaseModel):
     """Where the server asks for one."""
 
 
-class Answered(BaseModel):
+class TranslationOut(BaseModel):
     """One translation of a text."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -192,10 +192,10 @@ class Linked(BaseModel):
     uncertain: bool
 
 
-class Translated(Answered):
+class TranslatedText(TranslationOut):
     """What became of a text."""
 
-    alternatives: list[Answered]
+    alternatives: list[TranslationOut]
     """The other translations, best first."""
     parts: int
     """How many parts the text was split into because it was too long; 0 for a blank text."""
@@ -208,7 +208,7 @@ class Translated(Answered):
 class Translations(BaseModel):
     """One for each text, in order."""
 
-    translations: list[Translated]
+    translations: list[TranslatedText]
 
 
 class Libre(BaseModel):

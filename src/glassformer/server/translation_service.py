@@ -28,7 +28,7 @@ from glassformer.server.language_pairs import LanguagePairs
 from glassformer.server.limits import Limits
 from glassformer.server.metrics import Metrics
 from glassformer.server.request_batching import Batcher, Ticket
-from glassformer.server.schemas import Answered, AskTranslation, Linked, Translated, Translations
+from glassformer.server.schemas import AskTranslation, Linked, TranslatedText, TranslationOut, Translations
 from glassformer.translator import LONGEST, Translation, TranslationCandidate, Translator
 
 USUAL = Beam()
@@ -149,11 +149,11 @@ class TranslationService:
         return found
 
 
-def _translated(translation: Translation, linked: tuple[WordPair, list[Link]] | None, tokens: bool) -> Translated:
+def _translated(translation: Translation, linked: tuple[WordPair, list[Link]] | None, tokens: bool) -> TranslatedText:
     if not translation.answers:
-        return Translated(text="", score=None, alternatives=[], parts=translation.parts)
+        return TranslatedText(text="", score=None, alternatives=[], parts=translation.parts)
     best, *others = (_answered(answer, tokens) for answer in translation.answers)
-    found = Translated(**best.model_dump(), alternatives=others, parts=translation.parts)
+    found = TranslatedText(**best.model_dump(), alternatives=others, parts=translation.parts)
     if linked is not None:
         pair, links = linked
         found.source_words, found.target_words = pair.texts
@@ -164,8 +164,8 @@ def _translated(translation: Translation, linked: tuple[WordPair, list[Link]] | 
     return found
 
 
-def _answered(answer: TranslationCandidate, tokens: bool) -> Answered:
-    found = Answered(text=answer.text, score=finite(answer.score))
+def _answered(answer: TranslationCandidate, tokens: bool) -> TranslationOut:
+    found = TranslationOut(text=answer.text, score=finite(answer.score))
     if tokens:
         found.tokens, found.log_probabilities = answer.tokens, [finite(log_p) for log_p in answer.log_probabilities]
     return found

@@ -13,7 +13,7 @@ from glassformer.training.mixed_precision import products_in, rounded_type
 ROWS = 128  # positions projected to the vocabulary at once: few enough that their logits stay in the cache
 
 
-class LossOf(nn.Module):
+class TrainingLoss(nn.Module):
     """The loss as a module, because data-parallel training wraps modules. `products`: what products are made in."""
 
     def __init__(

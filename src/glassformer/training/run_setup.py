@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.atomic_directory import ASIDE, building, replace_file
-from glassformer.data import Corpus, Pair, Store, Tokenizer, corpus, open_store, train_tokenizer
+from glassformer.data import Corpus, Pair, Tokenizer, TokenStore, corpus, open_store, train_tokenizer
 from glassformer.data.corpus import Watch, unwatched
-from glassformer.data.dev_split import Share
+from glassformer.data.dev_split import DevSplit
 from glassformer.errors import DataError, DirectoryError, SettingsError
 from glassformer.model import ModelConfig, Transformer, load_model, n_parameters, preset
 from glassformer.model_location import find_model, tokenizer_of
@@ -43,7 +43,7 @@ class Run:
     directory: Path
     settings: RunSettings
     tokenizer: Tokenizer
-    store: Store
+    store: TokenStore
     dev: list[Pair]
 
     @cached_property
@@ -222,7 +222,7 @@ def _corpora(settings: RunSettings) -> tuple[Corpus, Corpus]:
         return train, corpus(data.dev_source, data.dev_target)
     # A twentieth, and no more than is translated each time; of a very small corpus more, or there would be none.
     for one_in in (max(20, train.check() // settings.validation.sentences), 5, 2):
-        held = Share(train, one_in)
+        held = DevSplit(train, one_in)
         if any(pair.has_text for pair in held) and any(pair.has_text for pair in held.others):
             return held.others, held
     raise DataError(

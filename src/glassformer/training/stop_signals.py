@@ -6,7 +6,7 @@ from types import FrameType, TracebackType
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class StopAgreed(Exception):  # noqa: N818 - a message, not a mishap
+class StopRequested(Exception):  # noqa: N818 - a message, not a mishap
     """All ranks have agreed to stop."""
 
 

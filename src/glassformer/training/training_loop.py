@@ -29,13 +29,13 @@ from glassformer.training import checkpoint as saved
 from glassformer.training.checkpoint import METRICS, Checkpoint, State, newest_checkpoint, save_checkpoint
 from glassformer.training.distributed import ProcessGroup
 from glassformer.training.learning_rate_schedule import learning_rate
-from glassformer.training.loss import LossOf
+from glassformer.training.loss import TrainingLoss
 from glassformer.training.mixed_precision import chosen_dtype
 from glassformer.training.optimiser import make_optimiser, memory, remember
 from glassformer.training.progress_listener import Progress, ProgressListener
 from glassformer.training.run_resources import what_bits_depend_on
 from glassformer.training.run_setup import Run
-from glassformer.training.stop_signals import Interrupted, StopAgreed, StopSignals
+from glassformer.training.stop_signals import Interrupted, StopRequested, StopSignals
 from glassformer.training.validation import ValidationTranslations, Validator, model_card
 from glassformer.training.weight_averaging import MovingAverage, mean, using_weights
 
@@ -63,7 +63,7 @@ class Trainer:
             self._go_on_from(found)
         if world.is_chief:  # what was logged after the checkpoint, or before there was one, will be logged again
             replace_file(run.directory / METRICS, bytes(self.metrics))
-        loss = LossOf(self.model, self.settings.label_smoothing, dtype, self.settings.r_drop)
+        loss = TrainingLoss(self.model, self.settings.label_smoothing, dtype, self.settings.r_drop)
         self.parallel = DistributedDataParallel(loss, gradient_as_bucket_view=True) if world.size > 1 else None
         self.loss: nn.Module = self.parallel or loss
         self.stop = StopSignals()
@@ -88,11 +88,11 @@ class Trainer:
                         self._update()
                     wish = self._wish()
                     if wish == STOP:
-                        raise StopAgreed
+                        raise StopRequested
                     if wish == SAVE or self.state.validated == self.state.update:
                         self._save()
                 self._save()
-            except StopAgreed:
+            except StopRequested:
                 self._save()
                 raise Interrupted(self.world.most(self.stop.received), self.state.update) from None
         return self.state
@@ -267,7 +267,7 @@ class Trainer:
                 return {
                     name: self.validator.translate(self.model, pairs, beam) for name, pairs in sets.items() if pairs
                 }
-            except StopAgreed:
+            except StopRequested:
                 raise Interrupted(self.world.most(self.stop.received), self.state.update) from None
 
     # ---- saving and going on
@@ -333,7 +333,7 @@ class Trainer:
 
     def _pause(self) -> None:
         if self._wish() == STOP:
-            raise StopAgreed
+            raise StopRequested
 
     def _change(self, **values: Any) -> None:
         self.state = self.state.model_copy(update=values)

@@ -23,7 +23,7 @@ FEWER_BITS = {"float16": 0.01, "int8": 0.1}
 
 
 @dataclass(frozen=True)
-class Verdict:
+class InvariantResult:
     """How a law fared."""
 
     law: str
@@ -34,7 +34,9 @@ class Verdict:
     note: str = ""
 
 
-def verdicts(model: Transformer, sources: Sequence[Sequence[int]], beam: Beam, seed: int = 0) -> Iterator[Verdict]:
+def check_invariants(
+    model: Transformer, sources: Sequence[Sequence[int]], beam: Beam, seed: int = 0
+) -> Iterator[InvariantResult]:
     """Each law in turn, on every source, first for the plain model and then for the engine that does the work."""
     requests = [Request(source) for source in sources]
     plain = PlainStepModel(model)
@@ -56,7 +58,7 @@ def verdicts(model: Transformer, sources: Sequence[Sequence[int]], beam: Beam, s
         )
 
 
-def _of_search(engine: StepModel, requests: Sequence[Request], beam: Beam) -> Iterator[Verdict]:
+def _of_search(engine: StepModel, requests: Sequence[Request], beam: Beam) -> Iterator[InvariantResult]:
     def found(**changes: object) -> list[list[Hypothesis]]:
         return search(engine, requests, beam.model_copy(update=changes))
 
@@ -79,7 +81,7 @@ def _of_search(engine: StepModel, requests: Sequence[Request], beam: Beam) -> It
 
 def _neighbours(
     engine: StepModel, requests: Sequence[Request], beam: Beam, workers: int, seed: int
-) -> Iterator[Verdict]:
+) -> Iterator[InvariantResult]:
     exact = isinstance(engine, NativeStepModel)
     same = _equal if exact else _same
     alone = search(engine, requests, beam, BatchLimits(sentences=1))
@@ -97,31 +99,31 @@ def _first(pair: tuple[int, object]) -> int:
     return pair[0]
 
 
-def _same(law: str, ours: Found, theirs: Found) -> Verdict:
+def _same(law: str, ours: Found, theirs: Found) -> InvariantResult:
     """The same tokens of the best, sentence by sentence; or others that are as good."""
     pairs = [(one[0], other[0]) for one, other in zip(ours, theirs, strict=True)]
     apart = [abs(one.score - other.score) for one, other in pairs]
     held = [one.tokens == other.tokens or gap <= TIE for (one, other), gap in zip(pairs, apart, strict=True)]
     ties = sum(one.tokens != other.tokens for one, other in pairs) - held.count(False)
-    return Verdict(law, len(pairs), sum(held), max(apart, default=None), f"{ties} ties" if ties else "")
+    return InvariantResult(law, len(pairs), sum(held), max(apart, default=None), f"{ties} ties" if ties else "")
 
 
-def _equal(law: str, ours: Found, theirs: Found) -> Verdict:
+def _equal(law: str, ours: Found, theirs: Found) -> InvariantResult:
     """The same, to the last bit."""
     return _every(law, zip(ours, theirs, strict=True), lambda pair: pair[0] == pair[1])
 
 
-def _scored(model: Transformer, sources: Sequence[Sequence[int]], answers: Found, beam: Beam) -> Verdict:
+def _scored(model: Transformer, sources: Sequence[Sequence[int]], answers: Found, beam: Beam) -> InvariantResult:
     """`score` gives what `search` gave."""
     scored = score(model, sources, [own[0].tokens for own in answers], beam.length_penalty)
     apart = [abs(one[0].score - other.score) for one, other in zip(answers, scored, strict=True)]
     held = sum(gap <= TIE for gap in apart)
-    return Verdict("translate's score = score's", len(apart), held, max(apart, default=None))
+    return InvariantResult("translate's score = score's", len(apart), held, max(apart, default=None))
 
 
 def _near(
     precision: str, model: Transformer, sources: Sequence[Sequence[int]], answers: Found, fewer: Found, beam: Beam
-) -> Verdict:
+) -> InvariantResult:
     """What fewer bits say of their own answers is near to what float32 says of them."""
     scored = score(model, sources, [own[0].tokens for own in fewer], beam.length_penalty)
     apart = [
@@ -131,12 +133,12 @@ def _near(
     same = sum(one[0].tokens == other[0].tokens for one, other in zip(answers, fewer, strict=True))
     held = sum(gap <= FEWER_BITS[precision] for gap in apart)
     law = f"{precision}: a token within {FEWER_BITS[precision]} of float32"
-    return Verdict(law, len(apart), held, max(apart, default=None), f"{same} of {len(apart)} answers the same")
+    return InvariantResult(law, len(apart), held, max(apart, default=None), f"{same} of {len(apart)} answers the same")
 
 
-def _every(law: str, cases: Iterable[Case], holds: Callable[[Case], bool]) -> Verdict:
+def _every(law: str, cases: Iterable[Case], holds: Callable[[Case], bool]) -> InvariantResult:
     found = [holds(case) for case in cases]
-    return Verdict(law, len(found), sum(found))
+    return InvariantResult(law, len(found), sum(found))
 
 
 def _at_least_as_good(pair: tuple[list[Hypothesis], list[Hypothesis]]) -> bool:

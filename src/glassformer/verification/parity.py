@@ -12,14 +12,14 @@ from glassformer.decoding.rules import rules_for
 from glassformer.decoding.step_model import padded
 from glassformer.engine import EngineOptions, open_search_backend
 from glassformer.engine.onnx_model import OnnxModel
-from glassformer.interop.ctranslate2_export import Words, open_ctranslate2
+from glassformer.interop.ctranslate2_export import ExportVocabulary, open_ctranslate2
 from glassformer.model import ModelConfig, Transformer
 
 Ids = list[int]
 
 
 @dataclass(frozen=True)
-class Agreement:
+class ParityResult:
     """How far two programs say the same of the same sources."""
 
     sentences: int
@@ -34,11 +34,11 @@ class Agreement:
         return self.same == self.sentences
 
 
-def agreement(ours: Sequence[Ids], theirs: Sequence[Ids]) -> Agreement:
+def agreement(ours: Sequence[Ids], theirs: Sequence[Ids]) -> ParityResult:
     """Targets held against each other, token by token."""
     same = sum(own == other for own, other in zip(ours, theirs, strict=True))
     tokens = sum(_common(own, other) for own, other in zip(ours, theirs, strict=True))
-    return Agreement(len(ours), same, sum(map(len, ours)), tokens)
+    return ParityResult(len(ours), same, sum(map(len, ours)), tokens)
 
 
 def by_us(model: Transformer, sources: Sequence[Ids]) -> list[Ids]:
@@ -55,7 +55,7 @@ def by_onnxruntime(directory: Path, sources: Sequence[Ids]) -> list[Ids]:
 
 
 def by_ctranslate2(
-    directory: Path, config: ModelConfig, words: Words, sources: Sequence[Ids], kind: str = "default"
+    directory: Path, config: ModelConfig, words: ExportVocabulary, sources: Sequence[Ids], kind: str = "default"
 ) -> list[Ids]:
     """What CTranslate2 finds itself; `kind` of numbers it computes with."""
     opened = open_ctranslate2(directory, compute_type=kind, intra_threads=1)

@@ -257,7 +257,7 @@ def street() -> Translator:
 SEED = "The animal didn't cross the street because it was too tired."
 
 
-def test_the_seeds_what_if(street):
+def test_what_if_tired_were_wide(street):
     before = street.trace(SEED)
     assert before.translation == street(SEED)
     tired_or_wide = street.what_if(before, street.replacing(before, "tired", "wide"))

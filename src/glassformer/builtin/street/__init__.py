@@ -10,11 +10,11 @@ from typing import Literal
 from glassformer.builtin.street.grammar import PRONOUNS, SHAPES, SHAPES_ABOUT_PLACES, TENSES, Plot, Sentence
 from glassformer.builtin.street.lexicon import MOVERS, PLACES, REASONS, VERBS, Noun
 
-__all__ = ["SEEDS_SENTENCES", "Plot", "Sentence", "Split", "pronouns", "sentences", "split_of"]
+__all__ = ["PRONOUN_EXAMPLES", "Plot", "Sentence", "Split", "pronouns", "sentences", "split_of"]
 
 Split = Literal["train", "dev", "test"]
 
-SEEDS_SENTENCES = {
+PRONOUN_EXAMPLES = {
     "The animal didn't cross the street because it was too tired.": (
         "Das Tier überquerte die Straße nicht, weil es zu müde war."
     ),

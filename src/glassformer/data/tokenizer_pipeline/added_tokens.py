@@ -54,7 +54,7 @@ def _token(value: Any) -> AddedToken:
     raise DataError(f"one of its added_tokens is {reprlib.repr(value)}.")
 
 
-class Finder:
+class AddedTokenFinder:
     """Takes a text apart at tokens."""
 
     def __init__(self, tokens: Sequence[AddedToken], form: Callable[[str], str] = str) -> None:

@@ -15,11 +15,11 @@ EXPRESSIONS = {" {2,}": " {2,}", " +": " +", r"\n": "\n", "\n": "\n", r"\s+": f"
 """Regular expressions that mean here what they mean there; another program's any others are left alone."""
 
 
-class StrangePartError(DataError):
+class UnsupportedComponentError(DataError):
     """A part that is not known here: the file is sound, and says something that we cannot do."""
 
 
-class Part:
+class Component:
     """One part: what it is for ("normalizer"), what it is, and its options."""
 
     def __init__(self, role: str, values: Any) -> None:
@@ -28,9 +28,9 @@ class Part:
         self.role, self.values = role, values
         self.kind = self.text("type")
 
-    def strange(self, what: str | None = None) -> StrangePartError:
+    def strange(self, what: str | None = None) -> UnsupportedComponentError:
         """What to raise."""
-        return StrangePartError(
+        return UnsupportedComponentError(
             f"its {self.role} {what or f'is a {reprlib.repr(self.kind)}, which is not known here'}."
         )
 
@@ -71,11 +71,11 @@ class Part:
         return re.compile(EXPRESSIONS[text])
 
 
-def parts_of(role: str, values: Any, inner: str, deep: int = 0) -> list[Part]:
+def parts_of(role: str, values: Any, inner: str, deep: int = 0) -> list[Component]:
     """One after another: none for null, those of a sequence, whose list is called `inner`, or one."""
     if values is None:
         return []
-    part = Part(role, values)
+    part = Component(role, values)
     if part.kind != "Sequence":
         return [part]
     several = values.get(inner)
@@ -84,7 +84,7 @@ def parts_of(role: str, values: Any, inner: str, deep: int = 0) -> list[Part]:
     return [one for each in several if each is not None for one in parts_of(role, each, inner, deep + 1)]
 
 
-def none_of(part: Part, unset: Mapping[str, tuple[Any, ...]]) -> None:
+def none_of(part: Component, unset: Mapping[str, tuple[Any, ...]]) -> None:
     """Refuse options that have another value than these."""
     for name, values in unset.items():
         if not any(part.values.get(name) is value or part.values.get(name) == value for value in values):

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from glassformer.data.subword_segmentation import byte_letters
-from glassformer.data.tokenizer_pipeline.component import Part, parts_of
+from glassformer.data.tokenizer_pipeline.component import Component, parts_of
 from glassformer.data.tokenizer_pipeline.pre_tokenizers import prepends
 
 Joiner = Callable[[Sequence[str]], list[str]]
@@ -25,7 +25,7 @@ def is_byte_level(values: Any) -> bool:
     return any(part.kind == "ByteLevel" for part in parts_of("decoder", values, "decoders"))
 
 
-def _joiner(part: Part) -> Joiner:
+def _joiner(part: Component) -> Joiner:
     match part.kind:
         case "Metaspace":
             return _metaspace(part)
@@ -44,7 +44,7 @@ def _joiner(part: Part) -> Joiner:
     raise part.strange()
 
 
-def _metaspace(part: Part) -> Joiner:
+def _metaspace(part: Component) -> Joiner:
     sign, first = part.letter("replacement"), "" if prepends(part) != "never" else " "
     return lambda pieces: [piece.replace(sign, " " if place else first) for place, piece in enumerate(pieces)]
 

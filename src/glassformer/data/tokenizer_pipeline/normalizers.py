@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from glassformer.data.tokenizer_pipeline.charsmap import CharsMap
-from glassformer.data.tokenizer_pipeline.component import SPACES, Part, parts_of
+from glassformer.data.tokenizer_pipeline.component import SPACES, Component, parts_of
 from glassformer.errors import DataError
 
 Step = Callable[[str], str]
@@ -16,7 +16,7 @@ def normal_form(values: Any) -> list[Step]:
     return [_step(part) for part in parts_of("normalizer", values, "normalizers")]
 
 
-def _step(part: Part) -> Step:
+def _step(part: Component) -> Step:
     match part.kind:
         case "Precompiled":
             coded = part.values.get("precompiled_charsmap")

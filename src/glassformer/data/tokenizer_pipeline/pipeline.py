@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from glassformer.data.tokenizer_pipeline.added_tokens import Finder, added_tokens
+from glassformer.data.tokenizer_pipeline.added_tokens import AddedTokenFinder, added_tokens
 from glassformer.data.tokenizer_pipeline.bpe import BPE, Merges
-from glassformer.data.tokenizer_pipeline.component import Part, none_of
+from glassformer.data.tokenizer_pipeline.component import Component, none_of
 from glassformer.data.tokenizer_pipeline.decoders import UNKNOWN, is_byte_level, joiners
 from glassformer.data.tokenizer_pipeline.normalizers import Strip, normal_form
 from glassformer.data.tokenizer_pipeline.pre_tokenizers import splitters, words_of
@@ -39,11 +39,11 @@ class Pipeline:
         self._no_joiner = file.rest.get("decoder") is None
         self.bytes_as_letters = is_byte_level(file.rest.get("decoder"))
         written = [token for token in self.added if token.in_texts]
-        self._raw = Finder([token for token in written if not token.normalized])
-        self._normal = Finder([token for token in written if token.normalized], self._form)
+        self._raw = AddedTokenFinder([token for token in written if not token.normalized])
+        self._normal = AddedTokenFinder([token for token in written if token.normalized], self._form)
         self._shown = {token.content: self._form(token.content) for token in self.added if token.normalized}
         self._shown |= {self.unknown: UNKNOWN} if self.unknown is not None else {}
-        self._model = self._made(Part("model", _typed(file)))
+        self._model = self._made(Component("model", _typed(file)))
 
     def cut(self, text: str) -> list[str]:
         found: list[str] = []
@@ -87,7 +87,7 @@ class Pipeline:
             text = step(text)
         return False
 
-    def _made(self, part: Part) -> Unigram | BPE:
+    def _made(self, part: Component) -> Unigram | BPE:
         by_bytes = part.flag("byte_fallback", False)
         if part.kind == "Unigram" and self.file.scores is not None:
             never = {token.content for token in self.added if not token.in_texts}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from glassformer.data.subword_segmentation import SPACE, byte_letters, gpt2_words
-from glassformer.data.tokenizer_pipeline.component import Part, parts_of
+from glassformer.data.tokenizer_pipeline.component import Component, parts_of
 from glassformer.errors import DataError
 
 
@@ -36,7 +36,7 @@ def words_of(text: str, first: bool, steps: Iterable[Splitter]) -> list[str]:
     return [span.text for span in spans]
 
 
-def prepends(part: Part) -> str:
+def prepends(part: Component) -> str:
     """When a Metaspace puts its sign before a text: always, first or never. Older files say it in another way."""
     scheme = part.values.get("prepend_scheme")
     if scheme is None:
@@ -78,7 +78,7 @@ def _joined(parts: Iterable[tuple[int, int, bool]], behaviour: str) -> list[tupl
     return joined
 
 
-def _splitter(part: Part) -> Splitter:
+def _splitter(part: Component) -> Splitter:
     match part.kind:
         case "Metaspace":
             return _metaspace(part)
@@ -97,7 +97,7 @@ def _splitter(part: Part) -> Splitter:
     raise part.strange()
 
 
-def _metaspace(part: Part) -> Splitter:
+def _metaspace(part: Component) -> Splitter:
     sign, scheme, apart = part.letter("replacement"), prepends(part), part.flag("split", True)
     pieces = _by(_matches(re.compile(re.escape(sign))), "MergedWithNext")
 
@@ -111,7 +111,7 @@ def _metaspace(part: Part) -> Splitter:
     return step
 
 
-def _byte_level(part: Part) -> Splitter:
+def _byte_level(part: Component) -> Splitter:
     prefix, apart = part.flag("add_prefix_space", True), part.flag("use_regex", True)
     letters = byte_letters()
 
@@ -131,7 +131,7 @@ def _by(find: Finder, behaviour: str) -> Splitter:
     return step
 
 
-def _behaviour(part: Part, otherwise: str | None = None) -> str:
+def _behaviour(part: Component, otherwise: str | None = None) -> str:
     value = part.values.get("behavior", otherwise)
     if value not in BEHAVIOURS:
         raise DataError(f"its {part.role} has behavior = {value!r:.50}, which is none.")

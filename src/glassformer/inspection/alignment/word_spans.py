@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from glassformer.data import AnyTokenizer, IdsOnly, Tokenizer
-from glassformer.data.subword_segmentation import ByteLevel, Cut
+from glassformer.data.subword_segmentation import ByteLevelSegmenter, Cut
 
 BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 SPECIALS = frozenset({"<s>", "</s>", "<pad>"})
@@ -98,8 +98,8 @@ def _text(pieces: Sequence[str], cut: Cut) -> str:
 
 
 @functools.cache
-def _byte_level() -> ByteLevel:
-    return ByteLevel(b"")
+def _byte_level() -> ByteLevelSegmenter:
+    return ByteLevelSegmenter(b"")
 
 
 def _between_spaces(pieces: Sequence[str], texts: Sequence[str], marks: Marks) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ from torch import Tensor
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
 from glassformer.data.foreign_tokenizer import by_number
 from glassformer.interop.bounded_files import read_merges, read_numbers
-from glassformer.interop.foreign_options import Options
+from glassformer.interop.foreign_options import ForeignOptions
 from glassformer.interop.hugging_face.bart_like import BartLike, read_sizes, take_bias, take_embeddings
 from glassformer.interop.hugging_face.marian_mt import marian_tokenizer, write_marian_tokenizer
 from glassformer.interop.hugging_face.multilingual import (
@@ -29,7 +29,7 @@ class BartFamily(BartLike):
 
     PASSED_OVER = ("model.encoder.version", "model.decoder.version")
 
-    def read_config(self, options: Options, weights: dict[str, Tensor]) -> ModelConfig:
+    def read_config(self, options: ForeignOptions, weights: dict[str, Tensor]) -> ModelConfig:
         options.only(
             normalize_before=self.norm_first,
             normalize_embedding=True,
@@ -59,7 +59,7 @@ class BartFamily(BartLike):
     def write_config(self, config: ModelConfig, longest: int) -> dict[str, Any]:
         return super().write_config(config, config.max_positions - OFFSET)
 
-    def read_tokenizer(self, directory: Path, options: Options, config: ModelConfig) -> ForeignTokenizer | None:
+    def read_tokenizer(self, directory: Path, options: ForeignOptions, config: ModelConfig) -> ForeignTokenizer | None:
         """BART: vocab.json and merges.txt, byte-level. mBART: a SentencePiece model and codes of languages."""
         if self.norm_first:
             return multilingual_tokenizer(directory, config, MBART_LANGUAGES) or marian_tokenizer(directory, config)

@@ -5,8 +5,8 @@ from typing import Any
 from torch import Tensor
 
 from glassformer.interop.fairseq_names import fairseq_names
-from glassformer.interop.foreign_options import Options, refusals
-from glassformer.interop.name_table import Names
+from glassformer.interop.foreign_options import ForeignOptions, refusals
+from glassformer.interop.name_table import NameTable
 from glassformer.interop.untrusted_files import same
 from glassformer.model import ModelConfig, Transformer
 
@@ -28,7 +28,7 @@ class BartLike:
         self.TITLE = title
         self.kind, self.architecture, self.norm_first = kind, architecture, norm_first
 
-    def names(self, config: ModelConfig | None = None) -> Names:
+    def names(self, config: ModelConfig | None = None) -> NameTable:
         return SHARED if config is not None and config.share_embeddings else TABLE
 
     def cannot(self, config: ModelConfig) -> dict[str, bool]:
@@ -64,7 +64,7 @@ class BartLike:
         }
 
 
-def read_sizes(options: Options) -> dict[str, Any]:
+def read_sizes(options: ForeignOptions) -> dict[str, Any]:
     """What Marian, BART, mBART and M2M100 call alike."""
     return {
         "d_model": options["d_model"],

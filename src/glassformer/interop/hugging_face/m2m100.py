@@ -5,7 +5,7 @@ from pathlib import Path
 from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ForeignTokenizer
-from glassformer.interop.foreign_options import Options
+from glassformer.interop.foreign_options import ForeignOptions
 from glassformer.interop.hugging_face.bart_like import BartLike, read_sizes, take_embeddings
 from glassformer.interop.hugging_face.marian_mt import marian_tokenizer, write_marian_tokenizer
 from glassformer.interop.hugging_face.multilingual import multilingual_tokenizer, write_multilingual_tokenizer
@@ -15,7 +15,7 @@ from glassformer.model import ModelConfig
 class M2M100Family(BartLike):
     PASSED_OVER = ("model.encoder.embed_positions.weights", "model.decoder.embed_positions.weights")
 
-    def read_config(self, options: Options, weights: dict[str, Tensor]) -> ModelConfig:
+    def read_config(self, options: ForeignOptions, weights: dict[str, Tensor]) -> ModelConfig:
         options.only(normalize_before=True, normalize_embedding=False, static_position_embeddings=True)
         sizes = read_sizes(options)
         return ModelConfig(
@@ -35,7 +35,7 @@ class M2M100Family(BartLike):
             "output_bias": config.output_bias,
         }
 
-    def read_tokenizer(self, directory: Path, options: Options, config: ModelConfig) -> ForeignTokenizer | None:
+    def read_tokenizer(self, directory: Path, options: ForeignOptions, config: ModelConfig) -> ForeignTokenizer | None:
         return multilingual_tokenizer(directory, config) or marian_tokenizer(directory, config)
 
     def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:

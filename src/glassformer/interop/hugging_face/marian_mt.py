@@ -10,7 +10,7 @@ from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
 from glassformer.data.foreign_tokenizer import by_number
 from glassformer.data.tokenizer import SIDES
 from glassformer.interop.bounded_files import read_numbers, read_spm
-from glassformer.interop.foreign_options import Options
+from glassformer.interop.foreign_options import ForeignOptions
 from glassformer.interop.hugging_face.bart_like import BartLike, read_sizes, take_bias, take_embeddings
 from glassformer.interop.tokenizer_files import spm_models, write_numbers
 from glassformer.interop.untrusted_files import inside, read_json, write_json
@@ -21,7 +21,7 @@ from glassformer.model.positions import sinusoids
 class MarianFamily(BartLike):
     """Sine waves that may also stand in the file, biases everywhere, one bias a token of the output."""
 
-    def read_config(self, options: Options, weights: dict[str, Tensor]) -> ModelConfig:
+    def read_config(self, options: ForeignOptions, weights: dict[str, Tensor]) -> ModelConfig:
         options.only(
             normalize_before=self.norm_first,
             normalize_embedding=False,
@@ -69,7 +69,7 @@ class MarianFamily(BartLike):
             }
         return options
 
-    def read_tokenizer(self, directory: Path, options: Options, config: ModelConfig) -> ForeignTokenizer | None:
+    def read_tokenizer(self, directory: Path, options: ForeignOptions, config: ModelConfig) -> ForeignTokenizer | None:
         return marian_tokenizer(directory, config)
 
     def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
 from glassformer.data.foreign_tokenizer import SOURCE, TARGET, by_number
-from glassformer.data.subword_segmentation import SentencePieces
+from glassformer.data.subword_segmentation import SentencePieceSegmenter
 from glassformer.interop.bounded_files import read_numbers, read_spm
 from glassformer.interop.fairseq_names import FIRST
 from glassformer.interop.tokenizer_files import models_of
@@ -39,7 +39,7 @@ def multilingual_tokenizer(directory: Path, config: ModelConfig, unsaid: Sequenc
         numbers = read_numbers(directory, "vocab.json", config.vocab_size)
         end = len(numbers)
     else:
-        pieces = [*FIRST, *SentencePieces(model).pieces()[3:]]  # which has three of its own before them
+        pieces = [*FIRST, *SentencePieceSegmenter(model).pieces()[3:]]  # which has three of its own before them
         numbers = {piece: number for number, piece in reversed(list(enumerate(pieces)))}
         end = len(pieces)
         if end + len(codes) < config.vocab_size:

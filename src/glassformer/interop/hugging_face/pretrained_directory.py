@@ -14,12 +14,12 @@ from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ForeignTokenizer
 from glassformer.errors import DirectoryError, InputError
-from glassformer.interop.foreign_options import Options
+from glassformer.interop.foreign_options import ForeignOptions
 from glassformer.interop.hugging_face import bart, m2m100, t5
 from glassformer.interop.hugging_face import marian_mt as marian
 from glassformer.interop.hugging_face.tokenizer_json import json_tokenizer, write_json_tokenizer
-from glassformer.interop.imported import Opened
-from glassformer.interop.name_table import Names
+from glassformer.interop.imported import ImportedModel
+from glassformer.interop.name_table import NameTable
 from glassformer.interop.untrusted_files import inside, naming, read_json, read_safetensors, renamed, write_json
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.directory import with_weights, write_weights
@@ -41,10 +41,10 @@ class Family(Protocol):
     def PASSED_OVER(self) -> tuple[str, ...]:  # noqa: N802
         """Tensors that are no weights."""
 
-    def names(self, config: ModelConfig | None = None) -> Names:
+    def names(self, config: ModelConfig | None = None) -> NameTable:
         """The table of tensors; for writing a model of this config, if one is given."""
 
-    def read_config(self, options: Options, weights: dict[str, Tensor]) -> ModelConfig:
+    def read_config(self, options: ForeignOptions, weights: dict[str, Tensor]) -> ModelConfig:
         """Their settings as ours; what we do not have is refused by name. `weights` have our names, and
         lose what is not one of ours after all."""
 
@@ -57,7 +57,7 @@ class Family(Protocol):
     def tables(self, model: Transformer, longest: int) -> dict[str, Tensor]:
         """What their files hold and ours compute."""
 
-    def read_tokenizer(self, directory: Path, options: Options, config: ModelConfig) -> ForeignTokenizer | None:
+    def read_tokenizer(self, directory: Path, options: ForeignOptions, config: ModelConfig) -> ForeignTokenizer | None:
         """The tokenizer of a directory; None if it has none of this family."""
 
     def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:
@@ -81,7 +81,7 @@ def is_hugging_face(directory: Path) -> bool:
     return path.exists() and "model_type" in read_json(inside(directory, path.name))
 
 
-def open_hugging_face(directory: Path) -> Opened:
+def open_hugging_face(directory: Path) -> ImportedModel:
     """The model of a directory, whichever family it is of."""
     options = read_options(directory)
     kind = options.get("model_type")
@@ -102,10 +102,10 @@ def open_hugging_face(directory: Path) -> Opened:
         if tokenizer is None:
             tokenizer, note = json_tokenizer(directory, kind, config)
     nothing = "There is no tokenizer that can be read beside it: it takes ids, not text."
-    return Opened(family.TITLE, model, tokenizer, [] if tokenizer else [note or nothing])
+    return ImportedModel(family.TITLE, model, tokenizer, [] if tokenizer else [note or nothing])
 
 
-def read_options(directory: Path) -> Options:
+def read_options(directory: Path) -> ForeignOptions:
     """config.json, and over it what generation_config.json says of how a target begins and ends."""
     path = inside(directory, "config.json")
     values = read_json(path)
@@ -116,7 +116,7 @@ def read_options(directory: Path) -> Options:
     if generation.exists():
         over = read_json(inside(directory, generation.name))
         values |= {name: over[name] for name in TOKENS if over.get(name) is not None}
-    options = Options(values, str(path))
+    options = ForeignOptions(values, str(path))
     options.whole(*SIZES)
     options.whole(*TOKENS, several=True)
     return options

@@ -7,11 +7,11 @@ from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
 from glassformer.data.foreign_tokenizer import by_number
-from glassformer.data.subword_segmentation import SentencePieces
+from glassformer.data.subword_segmentation import SentencePieceSegmenter
 from glassformer.interop.bounded_files import read_spm
-from glassformer.interop.foreign_options import Options, refusals
+from glassformer.interop.foreign_options import ForeignOptions, refusals
 from glassformer.interop.hugging_face.marian_mt import marian_tokenizer, write_marian_tokenizer
-from glassformer.interop.name_table import Names
+from glassformer.interop.name_table import NameTable
 from glassformer.interop.tokenizer_files import models_of
 from glassformer.interop.untrusted_files import inside, same, write_json
 from glassformer.model import ModelConfig, Transformer
@@ -60,19 +60,19 @@ ROWS = (
     *_feed_forward("decoder", 2),
     ("{stack}.final_layer_norm.weight", "{stack}.final_norm.weight"),
 )
-GATED = Names(*ROWS)
-PLAIN = Names(*(row for row in ROWS if ".wi_1." not in row[0]), *(row for row in ROWS if ".wi_1." in row[0]))
+GATED = NameTable(*ROWS)
+PLAIN = NameTable(*(row for row in ROWS if ".wi_1." not in row[0]), *(row for row in ROWS if ".wi_1." in row[0]))
 
 
 class T5Family:
     TITLE = "Hugging Face T5"
     PASSED_OVER = ("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",)  # left from its making
 
-    def names(self, config: ModelConfig | None = None) -> Names:
+    def names(self, config: ModelConfig | None = None) -> NameTable:
         """Both read the same; only what is gated has wi_1."""
         return PLAIN if config is not None and not config.gated else GATED
 
-    def read_config(self, options: Options, weights: dict[str, Tensor]) -> ModelConfig:
+    def read_config(self, options: ForeignOptions, weights: dict[str, Tensor]) -> ModelConfig:
         activation, gated = options.choice("feed_forward_proj", FEED_FORWARDS, "relu")
         layers = options["num_layers"]
         output, embedding = "output_projection.weight", "encoder.embedding.weight"
@@ -150,12 +150,12 @@ class T5Family:
             "is_encoder_decoder": True,
         }
 
-    def read_tokenizer(self, directory: Path, options: Options, config: ModelConfig) -> ForeignTokenizer | None:
+    def read_tokenizer(self, directory: Path, options: ForeignOptions, config: ModelConfig) -> ForeignTokenizer | None:
         """spiece.model, and behind its pieces the sentinels, counted from the end; mT5 has its own within."""
         if not (directory / "spiece.model").exists():
             return marian_tokenizer(directory, config)
         model = read_spm(inside(directory, "spiece.model"), config.vocab_size)
-        pieces = SentencePieces(model).pieces()
+        pieces = SentencePieceSegmenter(model).pieces()
         sentinels = [] if any("<extra_id_" in piece for piece in pieces) else SENTINELS
         known = [*pieces, *sentinels][: config.vocab_size]
         numbers = {piece: number for number, piece in reversed(list(enumerate(known)))}

@@ -10,9 +10,9 @@ from typing import Any
 
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
 from glassformer.data.foreign_tokenizer import by_number
-from glassformer.data.tokenizer_pipeline import Pipeline, StrangePartError
+from glassformer.data.tokenizer_pipeline import Pipeline, UnsupportedComponentError
 from glassformer.data.tokenizer_pipeline.added_tokens import AddedToken
-from glassformer.data.tokenizer_pipeline.component import Part, parts_of
+from glassformer.data.tokenizer_pipeline.component import Component, parts_of
 from glassformer.data.tokenizer_pipeline.tokenizer_json_file import LARGEST_FILE, taken_apart
 from glassformer.errors import DataError
 from glassformer.interop.bounded_files import SPARE
@@ -41,7 +41,7 @@ def json_tokenizer(directory: Path, kind: str, config: ModelConfig) -> tuple[For
         pipeline = Pipeline.of(taken_apart(content, config.vocab_size + SPARE))
         vocabulary = by_number(_numbers(pipeline, config.vocab_size), config.vocab_size)
         settings = _settings(directory, kind, config, pipeline, vocabulary)
-    except StrangePartError as error:
+    except UnsupportedComponentError as error:
         return None, f"{FILE} cannot be read, {error} It takes ids, not text."
     except DataError as error:
         raise DataError(f"{FILE}: {error}") from None
@@ -139,7 +139,7 @@ def _around(pipeline: Pipeline) -> tuple[list[str], list[str]] | None:
     return found[0] if found else None
 
 
-def _template(part: Part) -> tuple[list[str], list[str]]:
+def _template(part: Component) -> tuple[list[str], list[str]]:
     match part.kind:
         case "RobertaProcessing" | "BertProcessing":
             return [_named(part, "cls")], [_named(part, "sep")]
@@ -163,7 +163,7 @@ def _kind(entry: Any) -> str:
     return next(iter(entry)) if isinstance(entry, dict) and len(entry) == 1 else ""
 
 
-def _tokens(part: Part, entry: Any) -> list[str]:
+def _tokens(part: Component, entry: Any) -> list[str]:
     """The tokens that an entry of a template stands for."""
     name = entry["SpecialToken"].get("id") if isinstance(entry, dict) and _is_special(entry) else None
     listed = part.values.get("special_tokens")
@@ -178,7 +178,7 @@ def _is_special(entry: dict[str, Any]) -> bool:
     return isinstance(entry.get("SpecialToken"), dict)
 
 
-def _named(part: Part, name: str) -> str:
+def _named(part: Component, name: str) -> str:
     value = part.values.get(name)
     if not isinstance(value, list) or not value or not isinstance(value[0], str):
         raise DataError(f"its post_processor has {name} = {reprlib.repr(value)}, which is no token.")

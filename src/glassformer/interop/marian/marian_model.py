@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import DirectoryError
-from glassformer.interop.imported import Opened
+from glassformer.interop.imported import ImportedModel
 from glassformer.interop.marian.marian_file import MarianFile, is_marian_file, read_marian_file
 from glassformer.interop.marian.marian_text import LARGEST_OPTIONS, read_options
 from glassformer.interop.marian.vocabulary import marian_tokenizer
-from glassformer.interop.name_table import Names
+from glassformer.interop.name_table import NameTable
 from glassformer.interop.untrusted_files import inside, naming, read_bytes, renamed
 from glassformer.model import ModelConfig
 from glassformer.model.directory import with_weights
@@ -73,7 +73,7 @@ HELD: dict[str, tuple[Any, ...]] = {
 """The options that decide what is computed, with the values that our model can hold."""
 
 
-def open_marian(path: Path) -> Opened:
+def open_marian(path: Path) -> ImportedModel:
     """From a model file, or from a directory with one and what belongs to it."""
     notes: list[str] = []
     model_file, settings = _found(path, notes)
@@ -83,7 +83,7 @@ def open_marian(path: Path) -> Opened:
     tokenizer, eos_id = marian_tokenizer(model_file, settings.get("vocabs"), config.vocab_size, notes)
     config = config.model_copy(update={"eos_id": eos_id})
     model = with_weights(config, weights_of(file, config, model_file), model_file)
-    return Opened("Marian", model, tokenizer, notes)
+    return ImportedModel("Marian", model, tokenizer, notes)
 
 
 def read_config(file: MarianFile, where: Path) -> ModelConfig:
@@ -123,13 +123,13 @@ def read_config(file: MarianFile, where: Path) -> ModelConfig:
         return ModelConfig(**shape)
 
 
-def marian_names(config: ModelConfig) -> Names:
+def marian_names(config: ModelConfig) -> NameTable:
     """Marian's names of tensors, and ours."""
     layer, ours = "{stack}_l{n+1}_", "{stack}.layers.{n}."
     kinds, norm_kinds = (("W", "weight"), ("b", "bias")), (("scale", "weight"), ("bias", "bias"))
     pre = "_pre" if config.norm_first else ""
     norms = [*NORMS, ("rnn" if config.norm_first else "rnn_ffn", "recurrence_norm")]
-    return Names(
+    return NameTable(
         ("Wemb", "encoder.embedding.weight")
         if config.share_embeddings
         else ("{stack}_Wemb", "{stack}.embedding.weight"),

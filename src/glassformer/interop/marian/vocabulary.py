@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from glassformer.data import ForeignTokenizer
 from glassformer.data.foreign_tokenizer import ForeignSettings, by_number
-from glassformer.data.subword_segmentation import Cut, SentencePieces
+from glassformer.data.subword_segmentation import Cut, SentencePieceSegmenter
 from glassformer.data.tokenizer import SIDES, Side
 from glassformer.errors import DataError, DirectoryError
 from glassformer.interop.bounded_files import read_spm
@@ -60,13 +60,13 @@ def _read(path: Path, side: Side, size: int) -> _Vocabulary:
     raw = read_spm(path, size) if path.suffix == ".spm" else read_bytes(path)
     with naming(path):
         if path.suffix == ".spm":
-            numbers = {piece: number for number, piece in enumerate(SentencePieces(raw).pieces())}
+            numbers = {piece: number for number, piece in enumerate(SentencePieceSegmenter(raw).pieces())}
         else:
             numbers = read_vocabulary(raw, str(path), size)
             cutter = path.with_name(f"{side}.spm")  # OPUS-MT cuts text before Marian sees it
             raw = read_spm(inside(path.parent, cutter.name), size) if cutter.exists() else b""
             if raw:
-                SentencePieces(raw)
+                SentencePieceSegmenter(raw)
         if missing := [piece for piece in (END, UNKNOWN) if piece not in numbers]:
             raise DataError(f"the vocabulary has no {' and no '.join(missing)}, which every vocabulary of Marian has.")
         return _Vocabulary([*by_number(numbers, size - 1), f"<no. {size - 1}>"], raw)

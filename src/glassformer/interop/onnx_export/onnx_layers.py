@@ -21,21 +21,21 @@ LIKE = torch.empty(0, dtype=torch.float32)
 """What fixed tables are to be like."""
 
 
-class Turn(NamedTuple):
+class OnnxRotation(NamedTuple):
     """What queries and keys are turned by."""
 
     cos: str
     sin: str
 
 
-class Order(NamedTuple):
+class OnnxPositionTerms(NamedTuple):
     """How order enters self-attention: what is added to the scores, and the turns of q and k where there are any."""
 
     mask: str
-    turn: Turn | None
+    turn: OnnxRotation | None
 
 
-class Parts(Graph):
+class OnnxLayers(Graph):
     """A graph that can be given a Transformer's parts."""
 
     def __init__(self, model: Transformer, longest: int) -> None:
@@ -96,7 +96,7 @@ class Parts(Graph):
                 return self.node(name, "Mul", x, self.node(f"{name}.sigmoid", "Sigmoid", x))
         raise AssertionError(kind)
 
-    def heads(self, attention: Attention, which: str, x: str, turn: Turn | None = None) -> str:
+    def heads(self, attention: Attention, which: str, x: str, turn: OnnxRotation | None = None) -> str:
         """q, k or v, split into heads, and turned by their positions where they are."""
         name, linear = f"{self.place(attention)}.{which}", getattr(attention, f"{which}_proj")
         d_head = linear.out_features // attention.n_heads
@@ -106,13 +106,15 @@ class Parts(Graph):
             return self.node(name, "Transpose", x, perm=[0, 2, 1, 3])
         return self.rotate(self.node(f"{name}_proj.heads", "Transpose", x, perm=[0, 2, 1, 3]), turn, name)
 
-    def rotate(self, x: str, turn: Turn, name: str) -> str:
+    def rotate(self, x: str, turn: OnnxRotation, name: str) -> str:
         left, right = self.nodes((f"{name}.left", f"{name}.right"), "Split", x, axis=-1, num_outputs=2)
         crossed = self.node(f"{name}.crossed", "Concat", self.node(f"{name}.minus", "Neg", right), left, axis=-1)
         straight = self.node(f"{name}.cos", "Mul", x, turn.cos)
         return self.node(name, "Add", straight, self.node(f"{name}.sin", "Mul", crossed, turn.sin))
 
-    def attention(self, attention: Attention, x: str, k: str, v: str, mask: str, turn: Turn | None = None) -> str:
+    def attention(
+        self, attention: Attention, x: str, k: str, v: str, mask: str, turn: OnnxRotation | None = None
+    ) -> str:
         place = self.place(attention)
         q = self.heads(attention, "q", x, turn)
         if attention.scale != 1.0:
@@ -170,20 +172,20 @@ class Parts(Graph):
             table = self.table(f"{place}.table", position(0, self.longest, like=LIKE))
         return self.node(f"{place}.output", "Gather", table, positions)
 
-    def order(self, stack: Stack[Any], positions: str, keys: str, seen: str) -> Order:
+    def order(self, stack: Stack[Any], positions: str, keys: str, seen: str) -> OnnxPositionTerms:
         """For queries at these positions and keys at those, of which `seen` tells what may be looked at."""
         place = self.place(stack)
         if stack.relative_bias is not None:
             bias = self.relative_bias(stack.relative_bias, positions, keys)
-            return Order(self.mask(f"{place}.mask", seen, bias), None)
+            return OnnxPositionTerms(self.mask(f"{place}.mask", seen, bias), None)
         mask = self.mask(f"{place}.mask", seen, self.number(0))
         table = stack.order(0, self.longest, like=LIKE).turn
         if table is None:
-            return Order(mask, None)
+            return OnnxPositionTerms(mask, None)
         cos, sin = (self.table(f"{place}.{name}.table", own) for name, own in zip(("cos", "sin"), table, strict=True))
-        return Order(
+        return OnnxPositionTerms(
             mask,
-            Turn(
+            OnnxRotation(
                 self.node(f"{place}.cos", "Gather", cos, positions),
                 self.node(f"{place}.sin", "Gather", sin, positions),
             ),

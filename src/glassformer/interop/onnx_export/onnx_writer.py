@@ -14,7 +14,7 @@ import torch
 from glassformer import __version__
 from glassformer.errors import InputError
 from glassformer.interop.onnx_export.onnx_graph import Graph
-from glassformer.interop.onnx_export.onnx_layers import Order, Parts
+from glassformer.interop.onnx_export.onnx_layers import OnnxLayers, OnnxPositionTerms
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.layers import DecoderLayer
 
@@ -75,7 +75,7 @@ def write_onnx(model: Transformer, directory: str | os.PathLike[str], longest: i
 
 
 def _encoder(model: Transformer, rows: int) -> Graph:
-    graph, stack = Parts(model, rows), model.encoder
+    graph, stack = OnnxLayers(model, rows), model.encoder
     ids = graph.input("source_ids", "INT64", "BS")
     visible = graph.input("source_visible", "BOOL", "BS")
     positions = graph.range("source_positions", graph.scalar(0), graph.length(ids, 1))
@@ -95,7 +95,7 @@ def _encoder(model: Transformer, rows: int) -> Graph:
     return graph
 
 
-def _source(graph: Parts, model: Transformer, memory: str, visible: str) -> None:
+def _source(graph: OnnxLayers, model: Transformer, memory: str, visible: str) -> None:
     """Every decoder layer's own K and V of the memory, handed out."""
     column = graph.node("source_column", "Unsqueeze", visible, graph.whole(2))
     memory = graph.node("memory.visible", "Where", column, memory, graph.number(0))
@@ -109,7 +109,7 @@ def _source(graph: Parts, model: Transformer, memory: str, visible: str) -> None
 
 
 def _decoder(model: Transformer, rows: int) -> Graph:
-    graph, stack, config = Parts(model, rows), model.decoder, model.config
+    graph, stack, config = OnnxLayers(model, rows), model.decoder, model.config
     ids = graph.input("target_ids", "INT64", "BT")
     visible = graph.input("source_visible", "BOOL", "BS")
     source, past = _taken(graph, _source_of(config)), _taken(graph, _target_of(config, "past", "P"))
@@ -143,7 +143,12 @@ def _decoder(model: Transformer, rows: int) -> Graph:
 
 
 def _recall(
-    graph: Parts, layer: DecoderLayer, x: str, past: Sequence[str], grown: Sequence[str], order: Order | None
+    graph: OnnxLayers,
+    layer: DecoderLayer,
+    x: str,
+    past: Sequence[str],
+    grown: Sequence[str],
+    order: OnnxPositionTerms | None,
 ) -> str:
     """Self-attention or the recurrence, with its way around; what is remembered grows."""
     if order is None:
@@ -156,7 +161,7 @@ def _recall(
     return graph.after(layer.self_attention_norm, x, graph.attention(own, y, k, v, *order))
 
 
-def _no_future(graph: Parts, model: Transformer, positions: str, end: str) -> Order:
+def _no_future(graph: OnnxLayers, model: Transformer, positions: str, end: str) -> OnnxPositionTerms:
     """Each query sees the keys up to its own position."""
     keys = graph.range("key_positions", graph.scalar(0), end)
     queries = graph.node("query_positions", "Unsqueeze", positions, graph.whole(1))
