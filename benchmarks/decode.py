@@ -41,7 +41,7 @@ def task(config: ModelConfig, beam: int, batch: int, rounds_of: int) -> Benchmar
     """Enough sentences for every worker to be busy, and for a round to last."""
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(3, config.vocab_size, (rounds_of * 2 * batch, SOURCE - 1), generator=generator)
-    how = Beam(size=beam, longest=0, extra=TARGET, length_penalty=1.0 if beam > 1 else 0.0)
+    how = Beam(size=beam, max_length_ratio=0, max_length_extra=TARGET, length_penalty=1.0 if beam > 1 else 0.0)
     return BenchmarkTask([[*row, config.eos_id] for row in ids.tolist()], how, batch)
 
 

@@ -108,7 +108,7 @@ def kept_for_backward(model: nn.Module, source: Tensor, target: Tensor, pad_id: 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sentences", type=int, default=128)
-    parser.add_argument("--longest", type=int, default=32)
+    parser.add_argument("--max-length-ratio", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
     print(machine())

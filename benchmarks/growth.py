@@ -55,7 +55,7 @@ def lengths(rounds: int) -> None:
                 search,
                 step_model,
                 requests,
-                Beam(size=beam, longest=0, extra=extra, length_penalty=0.0),
+                Beam(size=beam, max_length_ratio=0, max_length_extra=extra, length_penalty=0.0),
                 BatchLimits(sentences=together, workers=2),
             )
             for extra in (256, 512)
@@ -71,12 +71,17 @@ def _under(positions: int, answer: Any) -> None:
     torch.set_num_threads(1)
     model = endless("base")
     step_model = open_step_model(model, EngineOptions())
-    search(step_model, [Request([5, 2])], Beam(longest=0, extra=5))
+    search(step_model, [Request([5, 2])], Beam(max_length_ratio=0, max_length_extra=5))
     ctypes.CDLL(None).malloc_trim(0)  # what packing the weights left free would hide the first 250 MB
     Path("/proc/self/clear_refs").write_text("5")  # the peak is counted anew from here
     before = peak_memory()
     requests = [Request([*range(10, 40), 2])] * 200
-    search(step_model, requests, Beam(size=4, longest=0, extra=40, length_penalty=0.0), BatchLimits(positions))
+    search(
+        step_model,
+        requests,
+        Beam(size=4, max_length_ratio=0, max_length_extra=40, length_penalty=0.0),
+        BatchLimits(positions),
+    )
     config = model.config
     allowed = positions * config.decoder_layers * 2 * config.d_model * 4
     answer.put((before, peak_memory(), allowed))

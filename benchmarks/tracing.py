@@ -28,17 +28,20 @@ def main(name: str = "paper-base", length: str = "30") -> None:
     source, target = (torch.randint(4, 1000, (tokens,)).tolist() for _ in range(2))
     request = Request(source)
     print(f"{name}, {model.n_parameters:,} parameters, {tokens} tokens, {torch.get_num_threads()} threads")
-    greedy, wide = (Beam(size=size, longest=0.0, extra=tokens, shortest=(tokens - 1) / tokens) for size in (1, 4))
+    greedy, wide = (
+        Beam(size=size, max_length_ratio=0.0, max_length_extra=tokens, min_length_ratio=(tokens - 1) / tokens)
+        for size in (1, 4)
+    )
     works: dict[str, Callable[[], object]] = {
         "a trace of a given target": lambda: trace(model, request, target),
         "beam 1: the search": lambda: search_tree(PlainStepModel(model), request, greedy),
-        "beam 1: the search and a trace": lambda: trace(model, request, how=greedy),
+        "beam 1: the search and a trace": lambda: trace(model, request, search=greedy),
         "beam 4: the search": lambda: search_tree(PlainStepModel(model), request, wide),
-        "beam 4: the search and a trace": lambda: trace(model, request, how=wide),
+        "beam 4: the search and a trace": lambda: trace(model, request, search=wide),
     }
     for what, seconds in interleaved(works, 3).items():
         print(f"{what:32} {seconds:6.2f} s")
-    traced = trace(model, request, how=wide)
+    traced = trace(model, request, search=wide)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.safetensors"
         for detail in DETAILS:

@@ -11,7 +11,7 @@ from tests.examples import max_examples
 from tests.small_translator import model, saved, tokenizer
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
-short = {"longest": 0.5, "extra": 4}
+short = {"max_length_ratio": 0.5, "max_length_extra": 4}
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_a_glossary_speaks_where_its_term_stands(translator):
 
 
 def test_a_long_text_is_split_and_said_to_be():
-    whole = Translator(model(), tokenizer(), Beam(size=2, **short), longest=20)
+    whole = Translator(model(), tokenizer(), Beam(size=2, **short), max_tokens=20)
     line = "The animal was tired. " * 12
     [translation] = whole.answer([line])
     assert translation.parts > 1
@@ -85,7 +85,7 @@ def test_a_long_text_is_split_and_said_to_be():
 
 def test_learned_positions_limit_what_is_read_in_one_piece():
     small = Translator(model(positions="learned", max_positions=24), tokenizer(), Beam(size=2))
-    assert small.longest == 24
+    assert small.max_tokens == 24
     assert small.answer(["The animal was tired. " * 12])[0].parts > 1
 
 

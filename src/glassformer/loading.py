@@ -15,7 +15,7 @@ def load(
     *,
     search: SearchSettings | None = None,
     engine: EngineOptions | None = None,
-    longest: int = LONGEST,
+    max_tokens: int = LONGEST,
     source_language: str | None = None,
     target_language: str | None = None,
     allow_pickle: bool = False,
@@ -34,7 +34,7 @@ def load(
             path,
             search=search,
             engine=engine,
-            longest=longest,
+            max_tokens=max_tokens,
             source_language=source_language,
             target_language=target_language,
         )
@@ -46,5 +46,5 @@ def load(
         opened.tokenizer or IdsOnly(),
         search,
         engine=open_engine([opened.model], engine or EngineOptions()),
-        longest=longest,
+        max_tokens=max_tokens,
     )

@@ -79,7 +79,7 @@ class Translator:
         search: SearchSettings | None = None,
         *,
         engine: Engine | None = None,
-        longest: int = LONGEST,
+        max_tokens: int = LONGEST,
     ) -> None:
         self.model = model.eval()
         self.tokenizer = tokenizer
@@ -87,7 +87,7 @@ class Translator:
         self.engine: Engine = engine or SearchBackend(PlainStepModel(model))
         self.together = 1
         """Models that answer."""
-        self.longest = min(longest, self.engine.longest or longest)
+        self.max_tokens = min(max_tokens, self.engine.max_tokens or max_tokens)
 
     @classmethod
     def load(
@@ -96,7 +96,7 @@ class Translator:
         *others: str | os.PathLike[str],
         search: SearchSettings | None = None,
         engine: EngineOptions | None = None,
-        longest: int = LONGEST,
+        max_tokens: int = LONGEST,
         source_language: str | None = None,
         target_language: str | None = None,
     ) -> "Translator":
@@ -115,7 +115,7 @@ class Translator:
                 )
         tokenizer = in_languages(tokenizers[0], source_language, target_language)
         opened = open_engine(models, engine or EngineOptions(), directories[0])
-        found = cls(models[0], tokenizer, search, engine=opened, longest=longest)
+        found = cls(models[0], tokenizer, search, engine=opened, max_tokens=max_tokens)
         found.together = len(models)
         return found
 
@@ -188,12 +188,12 @@ class Translator:
         With a `target`, the way of that translation instead of the model's own. `hypothesis`: which of those that the
         search ended is followed, the best first; `node`: any node of its tree. `steps`: only so many target positions.
         """
-        how = self.search if isinstance(self.search, Beam) else Beam()
+        search = self.search if isinstance(self.search, Beam) else Beam()
         return trace(
             self.model,
             self._request(text, self._whole(text, "source"), Constraints(), {}),
             None if target is None else self._whole(target, "target"),
-            how=how if beam is None else how.model_copy(update={"size": beam}),
+            search=search if beam is None else search.model_copy(update={"size": beam}),
             names=self._names,
             changes=changes,
             hypothesis=hypothesis,
@@ -251,7 +251,7 @@ class Translator:
             self._request(text, ids, Constraints(), {}) for text in average_over for _, ids in self._parts(text)
         ]
         apply(model, changes, means_for(changes, self.model, requests, self.search))
-        return Translator(model, self.tokenizer, self.search, longest=self.longest)
+        return Translator(model, self.tokenizer, self.search, max_tokens=self.max_tokens)
 
     def rank_heads(
         self,
@@ -279,9 +279,9 @@ class Translator:
     def _whole(self, text: str, side: Side) -> list[int]:
         """The ids of a text that is to be looked at in one piece."""
         ids = self.tokenizer.encode(text, side)
-        if len(ids) > self.longest:
+        if len(ids) > self.max_tokens:
             raise InputError(
-                f"A text of {len(ids)} tokens is more than the {self.longest} that fit: trace a part of it."
+                f"A text of {len(ids)} tokens is more than the {self.max_tokens} that fit: trace a part of it."
             )
         return ids
 
@@ -311,9 +311,9 @@ class Translator:
         if not text.strip():
             return []
         ids = self.tokenizer.encode(text, "source")
-        if len(ids) <= self.longest:  # as nearly always: it is encoded once
+        if len(ids) <= self.max_tokens:  # as nearly always: it is encoded once
             return [(text, ids)]
-        parts = split(text, lambda part: len(self.tokenizer.encode(part, "source")), self.longest)
+        parts = split(text, lambda part: len(self.tokenizer.encode(part, "source")), self.max_tokens)
         return [(part, self.tokenizer.encode(part, "source")) for part in parts]
 
     def _request(self, text: str, ids: list[int], wish: Constraints, glossary: Mapping[str, str]) -> Request:

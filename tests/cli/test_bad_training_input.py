@@ -66,7 +66,7 @@ def model_without_tokenizer(here: Path) -> list[str]:
     from glassformer.model import Transformer, preset, save_model
 
     save_model(Transformer(preset("tiny", vocab_size=50, d_model=8, n_heads=1, d_ff=8)), here / "model")
-    return [*corpus(here), "--start-from", "model"]
+    return [*corpus(here), "--finetune", "model"]
 
 
 def damaged_model(here: Path) -> list[str]:
@@ -85,11 +85,11 @@ def finished(tmp_path_factory) -> Path:
 
 
 def another_vocabulary(here: Path) -> list[str]:
-    return [*corpus(here), "--start-from", "finished", "--set", "tokenizer.vocab_size=500"]
+    return [*corpus(here), "--finetune", "finished", "--set", "tokenizer.vocab_size=500"]
 
 
 def shape_and_start(here: Path) -> list[str]:
-    return [*corpus(here), "--start-from", "finished", "--preset", "small"]
+    return [*corpus(here), "--finetune", "finished", "--preset", "small"]
 
 
 WRONG = {
@@ -137,7 +137,7 @@ WRONG = {
     "metric unknown": (asking("--set", "validation.metric=comet"), "should be 'bleu', 'chrf' or 'loss'"),
     "occupied directory": (occupied, "other holds other things (thesis.tex) and no run.toml"),
     "a file in the way": (a_file_in_the_way, "taken is not a directory"),
-    "start from nothing": (asking("--start-from", "nothing"), "There is no directory nothing"),
+    "start from nothing": (asking("--finetune", "nothing"), "There is no directory nothing"),
     "start from ids only": (model_without_tokenizer, "has no tokenizer beside its model"),
     "start from damage": (damaged_model, "model"),
     "start with another vocabulary": (another_vocabulary, "vocab_size 500 instead of 400"),

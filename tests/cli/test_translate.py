@@ -103,7 +103,9 @@ def hostile_lines(count: int, seed: int) -> list[bytes]:
 
 def test_two_thousand_hostile_lines_give_as_many(small):
     lines = hostile_lines(2000, seed=0)
-    out, said = run("translate", small, "--beam", "2", "--longest", "0.3", "--split-at", "64", stdin=b"\n".join(lines))
+    out, said = run(
+        "translate", small, "--beam", "2", "--max-length-ratio", "0.3", "--split-at", "64", stdin=b"\n".join(lines)
+    )
     answers = out.decode().split("\n")
     assert answers.pop() == ""
     assert len(answers) == len(lines)
@@ -118,7 +120,7 @@ def test_two_thousand_hostile_lines_give_as_many(small):
 def test_a_line_of_a_megabyte_is_one_line(small):
     line = b"The dog sees the house. " * 43_700
     assert len(line) > 2**20
-    out, said = run("translate", small, "--beam", "1", "--longest", "0.01", stdin=b"a\n" + line + b"\nb\n")
+    out, said = run("translate", small, "--beam", "1", "--max-length-ratio", "0.01", stdin=b"a\n" + line + b"\nb\n")
     assert out.count(b"\n") == 3
     assert "line 2 was too long" in said
 

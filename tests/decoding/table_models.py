@@ -19,7 +19,7 @@ class Table:
     seed: int
     vocab_size: int = 7
     sharp: float = 2.0
-    longest: int | None = None
+    max_tokens: int | None = None
     pad: int = PAD
     bos: int = BOS
     eos: int = EOS

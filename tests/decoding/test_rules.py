@@ -28,7 +28,7 @@ phrase = st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple)
 )
 def test_whoever_keeps_to_the_rules_keeps_every_promise(length, prefix, phrases, no_repeat, shortest, extra, seed):
     """Any walk along allowed tokens, however foolish, ends in time with everything that was asked for."""
-    how = Beam(longest=1.0, extra=extra, shortest=shortest, no_repeat=no_repeat)
+    how = Beam(max_length_ratio=1.0, max_length_extra=extra, min_length_ratio=shortest, no_repeat=no_repeat)
     rules = rules_for(Request([1] * length, prefix, phrases), EOS, how, most=None)
     chance = random.Random(seed)
     written: list[int] = []

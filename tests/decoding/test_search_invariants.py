@@ -28,7 +28,7 @@ loads = st.builds(
     st.sampled_from([None, 4]),
     st.integers(1, 3),
 )
-short = {"longest": 1.0, "extra": 3}
+short = {"max_length_ratio": 1.0, "max_length_extra": 3}
 
 
 def tokens_of(found):
@@ -81,7 +81,7 @@ def test_no_beam_answers_worse_than_greedy(table, texts, penalty, size):
 @given(tables, sources, penalties, st.integers(1, 4))
 def test_a_beam_large_enough_is_exhaustive(table, text, penalty, n_best):
     table.vocab_size = 5  # padding, start, end and two others: three tokens to write with
-    how = Beam(size=3**3, n_best=n_best, length_penalty=penalty, longest=0.0, extra=4)
+    how = Beam(size=3**3, n_best=n_best, length_penalty=penalty, max_length_ratio=0.0, max_length_extra=4)
     [found] = searched(table, [text], how)
     everything = [(*middle, EOS) for length in range(4) for middle in itertools.product([BOS, 3, 4], repeat=length)]
     scores = [penalised(sum(table.log_ps(text, tokens)), len(tokens), penalty) for tokens in everything]
@@ -133,7 +133,7 @@ def test_what_is_forced_always_comes(table, texts, prefix, phrases, how):
 @given(tables, batches, st.integers(1, 3), st.floats(0, 1), st.booleans())
 def test_what_is_forbidden_never_comes(table, texts, no_repeat, shortest, draw):
     table.vocab_size = 9
-    options = {"no_repeat": no_repeat, "shortest": shortest, "suppress": (BOS, 4), "n_best": 2, **short}
+    options = {"no_repeat": no_repeat, "min_length_ratio": shortest, "suppress": (BOS, 4), "n_best": 2, **short}
     for text, own in zip(texts, searched(table, texts, (Sample if draw else Beam)(**options)), strict=True):
         for hypothesis in own:
             tokens = hypothesis.tokens
@@ -174,7 +174,7 @@ def test_what_a_model_cannot_write_is_refused():
     with pytest.raises(InputError, match="forced token 99"):
         search(Table(0), [Request([3], prefix=(99,))], Beam())
     with pytest.raises(InputError, match="9 tokens is longer than the 8"):
-        searched(Table(0, longest=8), [[3] * 9], Beam())
+        searched(Table(0, max_tokens=8), [[3] * 9], Beam())
     damaged = Table(0, sharp=float("nan"))
     for how in (Beam(), Beam.greedy(), Sample()):
         with pytest.raises(InputError, match="not numbers"):

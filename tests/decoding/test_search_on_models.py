@@ -11,7 +11,7 @@ from tests.examples import max_examples
 from tests.models import build, configs, seeds, sources
 
 HUNDREDS = 200
-short = {"longest": 0.5, "extra": 4}
+short = {"max_length_ratio": 0.5, "max_length_extra": 4}
 
 
 def lively(config, seed):
@@ -96,5 +96,5 @@ def test_a_target_never_outgrows_the_learned_positions():
     from glassformer.model import ModelConfig
 
     model = build(ModelConfig(vocab_size=9, encoder_layers=1, decoder_layers=1, **options), dtype=torch.float32)
-    for own in searched(model, [[3, 4, 2], [5, 3, 4, 6, 2]], Beam(size=3, shortest=5.0)):
+    for own in searched(model, [[3, 4, 2], [5, 3, 4, 6, 2]], Beam(size=3, min_length_ratio=5.0)):
         assert len(own[0].tokens) == 5

@@ -159,7 +159,7 @@ def test_a_length_of_its_own_for_every_sentence_in_ctranslate2():
     pytest.importorskip("ctranslate2")
     model = small_model()
     requests = [Request([*range(5, 5 + length), 2]) for length in (1, 3, 9, 3)]
-    how = Beam(size=1, longest=1.0, extra=2, length_penalty=0.0)
+    how = Beam(size=1, max_length_ratio=1.0, max_length_extra=2, length_penalty=0.0)
     theirs = open_engine([model], EngineOptions(engine="ctranslate2")).search(requests, how)
     ours = open_engine([model], EngineOptions()).search(requests, how)
     assert [own[0].tokens for own in theirs] == [own[0].tokens for own in ours]

@@ -22,7 +22,7 @@ from tests.models import configs, seeds
 from tests.rounding import float32_error
 
 pytestmark = pytest.mark.skipif(library() is None, reason="there is no C compiler on this machine")
-short = {"longest": 0.5, "extra": 4}
+short = {"max_length_ratio": 0.5, "max_length_extra": 4}
 precisions = st.sampled_from(["float32", "float16", "int8"])
 
 
@@ -128,9 +128,9 @@ beams = st.builds(
     n_best=st.integers(1, 5),
     length_penalty=st.sampled_from([0.0, 0.6, 1.0, 1.7]),
     keep_greedy=st.booleans(),
-    shortest=st.sampled_from([0.0, 0.4, 1.0]),
-    longest=st.just(1.0),
-    extra=st.integers(1, 5),
+    min_length_ratio=st.sampled_from([0.0, 0.4, 1.0]),
+    max_length_ratio=st.just(1.0),
+    max_length_extra=st.integers(1, 5),
 )
 
 
@@ -165,7 +165,7 @@ def test_a_target_may_be_longer_than_the_first_tables():
     model = lively(small(positions="relative"), 0)
     with torch.no_grad():
         model.output_projection.weight[model.config.eos_id] *= 0
-    how = Beam(size=1, longest=0, extra=1500, length_penalty=0)
+    how = Beam(size=1, max_length_ratio=0, max_length_extra=1500, length_penalty=0)
     requests = [Request([5, 6, 2]), Request([7, 2])]
     ours, plain = search(fast(model), requests, how), search(PlainStepModel(model), requests, how)
     assert max(len(own[0].tokens) for own in ours) > 1100
@@ -178,7 +178,7 @@ def test_memory_stays_within_the_positions_that_were_allowed(beam, tokens):
     model = lively(config := ModelConfig(vocab_size=40, output_bias=True, **shape), 0)
     with torch.no_grad():
         model.output_projection.bias[config.eos_id] = -100  # every target is as long as it may be
-    step_model, how = fast(model), Beam(size=beam, longest=0, extra=tokens)
+    step_model, how = fast(model), Beam(size=beam, max_length_ratio=0, max_length_extra=tokens)
     limits = BatchLimits(positions=6000)
     search(step_model, [Request([5, 2])], how)
     found, taken = measured(search, step_model, [Request([5, 6, 7, 2])] * (2 * limits.positions // tokens), how, limits)

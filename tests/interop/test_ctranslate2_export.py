@@ -52,7 +52,7 @@ def test_it_writes_the_same_words(tmp_path, seed):
     write_ctranslate2(model, tmp_path)
     generator = torch.Generator().manual_seed(seed)
     sources = [[*torch.randint(3, 23, (length,), generator=generator).tolist(), 2] for length in range(1, 12)]
-    how = Beam(size=1, longest=0.0, extra=16)
+    how = Beam(size=1, max_length_ratio=0.0, max_length_extra=16)
     theirs = open_ctranslate2(tmp_path, compute_type="float32", intra_threads=1).translate_batch(
         named(sources), beam_size=1, max_decoding_length=15, min_decoding_length=0, suppress_sequences=[["0"]]
     )

@@ -68,7 +68,9 @@ def test_searches_find_what_theirs_find(kind, tmp_path):
         texts = sources(config, 50, seed)
         ids = padded(texts, config.pad_id)
         for size, penalty in ((1, 0.0), (4, 0.0), (4, 1.0)):
-            how = Beam(size=size, length_penalty=penalty, keep_greedy=False, longest=0.0, extra=LIMIT)
+            how = Beam(
+                size=size, length_penalty=penalty, keep_greedy=False, max_length_ratio=0.0, max_length_extra=LIMIT
+            )
             found = search(PlainStepModel(ours), [Request(text) for text in texts], how)
             said = theirs.generate(
                 input_ids=ids,

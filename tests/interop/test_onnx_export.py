@@ -110,7 +110,11 @@ def test_a_tensor_named_like_a_tap_is_what_the_tap_hears(tmp_path_factory, confi
 
 
 KINDS = [{"positions": kind} for kind in KINDS_OF_POSITIONS] + [{"decoder_ssru": True}, {"norm": "rms", "gated": True}]
-SEARCHES = [Beam(size=1, longest=0.0, extra=16), Beam(size=4, longest=0.0, extra=16), Sample(longest=0.0, extra=16)]
+SEARCHES = [
+    Beam(size=1, max_length_ratio=0.0, max_length_extra=16),
+    Beam(size=4, max_length_ratio=0.0, max_length_extra=16),
+    Sample(max_length_ratio=0.0, max_length_extra=16),
+]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(map(str, kind.values())))
@@ -203,7 +207,7 @@ def test_the_files_say_what_they_are(one, tmp_path):
 
 def test_a_sentence_is_as_long_as_the_table_and_no_longer(one):
     _, theirs = one
-    assert theirs.longest == 20
+    assert theirs.max_tokens == 20
     source, target = torch.full((1, 20), 5), torch.full((1, 20), 6)
     theirs.logits(source, target)
     for long in ((torch.full((1, 21), 5), target), (source, torch.full((1, 21), 6))):
@@ -211,14 +215,14 @@ def test_a_sentence_is_as_long_as_the_table_and_no_longer(one):
             theirs.logits(*long)
     with pytest.raises(InputError, match="longer than the 20"):
         search(theirs, [Request([5] * 21)], Beam())
-    [[best]] = search(theirs, [Request([5, 2])], Beam(size=1, shortest=10.0))
+    [[best]] = search(theirs, [Request([5, 2])], Beam(size=1, min_length_ratio=10.0))
     assert len(best.tokens) <= 20
 
 
 def test_relative_positions_know_no_limit(tmp_path):
     model = build(ModelConfig(vocab_size=23, positions="relative", **small), dtype=torch.float32)
     theirs = written(model, tmp_path, longest=8)
-    assert theirs.longest is None
+    assert theirs.max_tokens is None
     ids = torch.randint(3, 23, (1, 300), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         torch.testing.assert_close(theirs.logits(ids, ids), model(ids, ids), rtol=0, atol=1e-4)

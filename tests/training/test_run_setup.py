@@ -191,7 +191,7 @@ def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch):
 
 def test_fine_tuning_goes_on_from_a_model_with_its_vocabulary(finished, tmp_path):
     run, _ = finished
-    asked = options(tmp_path, updates=2) | {"start_from": str(run)}
+    asked = options(tmp_path, updates=2) | {"finetune": str(run)}
     del asked["model"], asked["tokenizer"]
     trained(asked)
     before, after = (read_weights(next(path.glob("best-*")) / "model.safetensors") for path in (run, tmp_path / "run"))

@@ -214,4 +214,4 @@ def _hugging_face(model: Transformer) -> Callable[[BenchmarkTask], int]:
 
 
 def _limit(source: Sequence[int], beam: Beam, config: ModelConfig) -> int:
-    return rules_for(Request(source), config.eos_id, beam, config.longest).limit
+    return rules_for(Request(source), config.eos_id, beam, config.max_tokens).limit

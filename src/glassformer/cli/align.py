@@ -98,9 +98,9 @@ def align(
                 )
                 counter.add(len(group))
         if links is not None:
-            how = alignment_score(found, links)
+            score = alignment_score(found, links)
             typer.echo(
-                f"AER {how.aer:.4f}, precision {how.precision:.4f}, recall {how.recall:.4f} on {pairs:,} pairs.",
+                f"AER {score.aer:.4f}, precision {score.precision:.4f}, recall {score.recall:.4f} on {pairs:,} pairs.",
                 err=True,
             )
         typer.echo(tally.said(choice.measured_by == "nothing"), err=True)

@@ -23,10 +23,10 @@ def sentences(directory: Path, config: "ModelConfig", text: Path | None, count: 
     from glassformer.model_location import tokenizer_of
 
     tokenizer = tokenizer_of(directory)
-    longest = min(LONGEST, config.longest or LONGEST)
+    max_tokens = min(LONGEST, config.max_tokens or LONGEST)
     lines = read_lines(text) if text else (pair.source for pair in street.sentences("test", count))
     encoded = (tokenizer.encode(line, "source") for line in lines if line.strip())
-    found = list(itertools.islice((ids for ids in encoded if len(ids) <= longest), count))
+    found = list(itertools.islice((ids for ids in encoded if len(ids) <= max_tokens), count))
     if not found:
-        raise DataError(f"{text} has no line of at most {longest} tokens to try.")
+        raise DataError(f"{text} has no line of at most {max_tokens} tokens to try.")
     return found

@@ -61,11 +61,11 @@ def evaluate(
     data = corpus(source, reference)
     data.check()
     pairs = list(data)
-    how = Beam(size=beam, length_penalty=length_penalty)
+    search = Beam(size=beam, length_penalty=length_penalty)
     texts = [pair.source for pair in pairs]
     names = [model] if against is None else [against, model]
     options = engine_from(engine, precision)
-    systems = [_translations(name, texts, how, options, split_at) for name in names]
+    systems = [_translations(name, texts, search, options, split_at) for name in names]
     if out is not None:
         replace_file(out, "".join(f"{text}\n" for text in systems[-1]).encode())
     measured = measure(systems, [pair.target for pair in pairs], cast("Tokenization", tokenize), lowercase)
@@ -77,7 +77,7 @@ def evaluate(
 
 
 def _translations(
-    name: str, texts: list[str], how: "SearchSettings", engine: "EngineOptions", split_at: int
+    name: str, texts: list[str], search: "SearchSettings", engine: "EngineOptions", split_at: int
 ) -> list[str]:
     """A model's translations, or those that stand in a file."""
     from glassformer.data.corpus import read_lines
@@ -88,7 +88,7 @@ def _translations(
         if len(lines) != len(texts):
             raise DataError(f"{name} has {len(lines):,} lines for {len(texts):,} sentences: one belongs to one.")
         return lines
-    translator = Translator.load(name, search=how, engine=engine, longest=split_at)
+    translator = Translator.load(name, search=search, engine=engine, max_tokens=split_at)
     done: list[str] = []
     with Counter(f"Translated by {name}:") as counter:
         for start in range(0, len(texts), GROUP):

@@ -14,7 +14,9 @@ Model = Annotated[str, typer.Argument(help="A model directory, a run directory, 
 AnyModel = Annotated[str, typer.Argument(help="A model or run directory, another program's model, or street.")]
 Others = Annotated[
     list[str] | None,
-    typer.Option("--with", metavar="MODEL", help="Another model with the same tokenizer, to answer together with."),
+    typer.Option(
+        "--ensemble-with", metavar="MODEL", help="Another model with the same tokenizer, to answer together with."
+    ),
 ]
 BeamSize = Annotated[int, typer.Option("--beam", min=1, max=1000, help="Hypotheses kept; 1 is greedy search.")]
 LengthPenalty = Annotated[

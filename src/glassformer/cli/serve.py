@@ -97,7 +97,7 @@ def serve(
         named=_named(languages),
         limits=limit or (),
         engine=lambda: engine_from(engine, precision, workers, batch_size, batch_tokens, exact),
-        longest=split_at,
+        max_tokens=split_at,
         source_language=source_language,
         target_language=target_language,
     )
@@ -115,7 +115,7 @@ def serving(
     named: tuple[str, str] | None = None,
     limits: Sequence[str] = (),
     engine: "Callable[[], EngineOptions] | None" = None,
-    longest: int = 512,
+    max_tokens: int = 512,
     source_language: str | None = None,
     target_language: str | None = None,
 ) -> None:
@@ -138,7 +138,7 @@ def serving(
         served = open_served_model(
             model,
             engine=None if engine is None else engine(),
-            longest=longest,
+            max_tokens=max_tokens,
             source_language=source_language,
             target_language=target_language,
         )

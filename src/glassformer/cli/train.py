@@ -29,7 +29,7 @@ def train(
     preset: Annotated[
         str | None, typer.Option(help="tiny, small, paper-base, ...; else chosen from the corpus.")
     ] = None,
-    start_from: Annotated[str | None, typer.Option(metavar="MODEL", help="Go on from a model (fine-tuning).")] = None,
+    finetune: Annotated[str | None, typer.Option(metavar="MODEL", help="Go on from a model (fine-tuning).")] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="SECTION.OPTION=VALUE", help="Any option of the file; may be repeated."),
@@ -45,7 +45,7 @@ def train(
         "data.test_target": test_target,
         "model.preset": preset,
         "out": out,
-        "start_from": start_from,
+        "finetune": finetune,
     }
     options = options_from(run, {name: value for name, value in flags.items() if value is not None}, changes or [])
 

@@ -47,8 +47,12 @@ def translate(
         typer.Option("--json", help="A JSON object a line: tokens, probabilities, alternatives, alignment."),
     ] = False,
     length_penalty: LengthPenalty = 1.0,
-    shortest: Annotated[float | None, typer.Option(min=0, help="Least tokens for each token of the source.")] = None,
-    longest: Annotated[float | None, typer.Option(min=0, help="Most tokens for each token of the source.")] = None,
+    min_length_ratio: Annotated[
+        float | None, typer.Option(min=0, metavar="RATIO", help="Minimum target tokens per source token.")
+    ] = None,
+    max_length_ratio: Annotated[
+        float | None, typer.Option(min=0, metavar="RATIO", help="Maximum target tokens per source token.")
+    ] = None,
     no_repeat: Annotated[
         int | None, typer.Option(min=0, rich_help_panel=WISH, help="No run of so many tokens comes twice.")
     ] = None,
@@ -113,8 +117,8 @@ def translate(
     from glassformer.translator import Constraints, Translator
 
     rules: dict[str, Any] = {
-        "shortest": shortest,
-        "longest": longest,
+        "min_length_ratio": min_length_ratio,
+        "max_length_ratio": max_length_ratio,
         "no_repeat": no_repeat,
         "diversity": diversity,
         "temperature": temperature,
@@ -123,19 +127,19 @@ def translate(
         "epsilon": epsilon,
         "seed": seed,
     }
-    how = search_from(beam, max(mbr or 1, n_best), length_penalty, sample, rules)
+    search = search_from(beam, max(mbr or 1, n_best), length_penalty, sample, rules)
     options = engine_from(engine, precision, workers, batch_size, batch_tokens, exact)
     translator = Translator.load(
         model,
         *(others or []),
-        search=how,
+        search=search,
         engine=options,
-        longest=split_at,
+        max_tokens=split_at,
         source_language=source_language,
         target_language=target_language,
     )
     if suppress:
-        translator.search = how.model_copy(update={"suppress": translator.tokenizer.ids_of(suppress)})
+        translator.search = search.model_copy(update={"suppress": translator.tokenizer.ids_of(suppress)})
     wish = Constraints(prefix, tuple(phrase or ()))
     incoming = Input(open_input(text), "stdin" if text == "-" else text) if not is_text else [_argument(text)]
     shown = _Shown(translator, model, as_json, n_best)

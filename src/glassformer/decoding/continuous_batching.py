@@ -37,11 +37,11 @@ class BatchLimits:
 
 
 def search(
-    step_model: StepModel, requests: Sequence[Request], how: SearchSettings, limits: BatchLimits | None = None
+    step_model: StepModel, requests: Sequence[Request], settings: SearchSettings, limits: BatchLimits | None = None
 ) -> list[list[Hypothesis]]:
     """For each request its hypotheses, best first."""
     found: list[list[Hypothesis]] = [[] for _ in requests]
-    for number, hypotheses in as_they_end(step_model, requests, how, limits):
+    for number, hypotheses in as_they_end(step_model, requests, settings, limits):
         found[number] = hypotheses
     return found
 
@@ -59,19 +59,19 @@ def alike(costs: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 def as_they_end(
-    step_model: StepModel, requests: Sequence[Request], how: SearchSettings, limits: BatchLimits | None = None
+    step_model: StepModel, requests: Sequence[Request], settings: SearchSettings, limits: BatchLimits | None = None
 ) -> Iterator[Found]:
     """The number and the hypotheses of each request, in the order in which their searches end.
 
     Long sentences go first: those alike in length go together, and no long one is left for the end.
     """
     limits = limits or BatchLimits()
-    suppress = suppressed(step_model, how)
-    tasks = [task_for(step_model, number, request, how) for number, request in enumerate(requests)]
+    suppress = suppressed(step_model, settings)
+    tasks = [task_for(step_model, number, request, settings) for number, request in enumerate(requests)]
     tasks.sort(key=lambda task: -task.cost)
     queue = WorkQueue(tasks, min(limits.workers, len(tasks)))
-    batch_searches = [_open_batch_search(step_model, how, suppress, tasks) for _ in range(queue.count)]
-    works = [_work(own, queue, i, step_model.refills, limits, how.width) for i, own in enumerate(batch_searches)]
+    batch_searches = [_open_batch_search(step_model, settings, suppress, tasks) for _ in range(queue.count)]
+    works = [_work(own, queue, i, step_model.refills, limits, settings.width) for i, own in enumerate(batch_searches)]
     return together(works, queue.stop)
 
 
@@ -93,13 +93,18 @@ def _work(
 
 
 def _open_batch_search(
-    step_model: StepModel, how: SearchSettings, suppress: Sequence[int], tasks: Sequence[SearchTask]
+    step_model: StepModel, settings: SearchSettings, suppress: Sequence[int], tasks: Sequence[SearchTask]
 ) -> BatchSearch:
     """Whoever searches: where no rule reads tokens, the step_model by itself if it can; else step by step."""
     reads_tokens = any(task.rules.reads_tokens for task in tasks)
-    if isinstance(step_model, HasNativeSearch) and isinstance(how, Beam) and not how.diversity and not reads_tokens:
-        return step_model.batch_search(how, suppress)
-    return StepwiseBatchSearch(step_model, how, suppress)
+    if (
+        isinstance(step_model, HasNativeSearch)
+        and isinstance(settings, Beam)
+        and not settings.diversity
+        and not reads_tokens
+    ):
+        return step_model.batch_search(settings, suppress)
+    return StepwiseBatchSearch(step_model, settings, suppress)
 
 
 def _joining(
@@ -127,36 +132,36 @@ def _joining(
     return joining
 
 
-def task_for(step_model: StepModel, number: int, request: Request, how: SearchSettings) -> SearchTask:
+def task_for(step_model: StepModel, number: int, request: Request, settings: SearchSettings) -> SearchTask:
     """A request with its rules and its cost."""
-    rules = _rules(step_model, request, how)
+    rules = _rules(step_model, request, settings)
     # Hypotheses of a sentence can share its source only where rows are not all alike in shape.
-    shared = 1 if step_model.refills else how.width
+    shared = 1 if step_model.refills else settings.width
     return SearchTask(
-        number, request, rules, cost=shared * len(request.source) + how.width * (rules.limit + step_model.spare)
+        number, request, rules, cost=shared * len(request.source) + settings.width * (rules.limit + step_model.spare)
     )
 
 
-def _rules(step_model: StepModel, request: Request, how: SearchSettings) -> Rules:
+def _rules(step_model: StepModel, request: Request, settings: SearchSettings) -> Rules:
     if step_model.pad in request.source:
         raise InputError(f"A source cannot contain the padding token, {step_model.pad}.")
-    if step_model.longest is not None and len(request.source) > step_model.longest:
+    if step_model.max_tokens is not None and len(request.source) > step_model.max_tokens:
         raise InputError(
-            f"A source of {len(request.source)} tokens is longer than the {step_model.longest} that this model has "
+            f"A source of {len(request.source)} tokens is longer than the {step_model.max_tokens} that this model has "
             "positions for: split it."
         )
     for token in (*request.prefix, *(token for phrase in request.phrases for token in phrase)):
         if not 0 <= token < step_model.vocab_size or token == step_model.pad:
             raise InputError(f"The forced token {token} is none of the model's {step_model.vocab_size} tokens.")
-    return rules_for(request, step_model.eos, how, step_model.longest)
+    return rules_for(request, step_model.eos, settings, step_model.max_tokens)
 
 
-def suppressed(step_model: StepModel, how: SearchSettings) -> list[int]:
+def suppressed(step_model: StepModel, settings: SearchSettings) -> list[int]:
     """The tokens that are never written; padding is no token of a target."""
-    for token in how.suppress:
+    for token in settings.suppress:
         if token == step_model.eos or token >= step_model.vocab_size:
             raise InputError(
                 f"Token {token} cannot be suppressed: it is "
                 + ("the end of sentence." if token == step_model.eos else "none of the model's.")
             )
-    return sorted({*how.suppress, step_model.pad})
+    return sorted({*settings.suppress, step_model.pad})

@@ -26,11 +26,11 @@ class NextTokens:
     """As many of each row's likeliest tokens as were asked for, likeliest first."""
 
 
-def looked_at(how: SearchSettings) -> int:
+def looked_at(settings: SearchSettings) -> int:
     """Candidates of each row. One may be the end, and then there are still enough to go on with."""
-    if isinstance(how, Sample):
+    if isinstance(settings, Sample):
         return 0
-    return 1 if how.width == 1 else how.width + 1
+    return 1 if settings.width == 1 else settings.width + 1
 
 
 def examined(logits: Tensor, count: int, never: Sequence[int]) -> NextTokens:

@@ -43,7 +43,7 @@ class Rules:
     """The rules of one sentence. What is forced comes before what is forbidden."""
 
     eos: int
-    shortest: int
+    min_length: int
     """Tokens before the end may come."""
     limit: int
     """Tokens at most, the end included."""
@@ -73,7 +73,7 @@ class Rules:
             return AllowedTokens(only=missing.next or (self.eos,))
         never: tuple[int, ...] = repeating(tokens, self.no_repeat) if self.no_repeat else ()
         never = tuple(token for token in never if token != self.eos and token not in missing.next)
-        if length < self.shortest or missing.total:
+        if length < self.min_length or missing.total:
             never = (*never, self.eos)
         return AllowedTokens(never=never, also=missing.next) if never or missing.next else ANYTHING
 
@@ -103,7 +103,7 @@ class Missing:
 NOTHING_MISSING = Missing(0, 0, ())
 
 
-def rules_for(request: Request, eos: int, how: SearchSettings, most: int | None) -> Rules:
+def rules_for(request: Request, eos: int, settings: SearchSettings, most: int | None) -> Rules:
     """A sentence's own rules: lengths follow its source and never its neighbours. `most`: what the model can write."""
     phrases = tuple(dict.fromkeys(map(tuple, request.phrases)))
     for what in (request.prefix, *phrases):
@@ -113,13 +113,13 @@ def rules_for(request: Request, eos: int, how: SearchSettings, most: int | None)
         raise InputError("A phrase that must occur cannot be empty.")
     forced = len(request.prefix) + sum(map(len, phrases))
     length = len(request.source)
-    limit = int(how.longest * length) + how.extra + forced
+    limit = int(settings.max_length_ratio * length) + settings.max_length_extra + forced
     if most is not None and limit > most:
         if forced + 1 > most:
             raise InputError(f"{forced} forced tokens do not fit into the {most} that this model can write.")
         limit = most
-    shortest = min(int(how.shortest * length), limit - 1)
-    return Rules(eos, shortest, limit, tuple(request.prefix), phrases, how.no_repeat)
+    min_length = min(int(settings.min_length_ratio * length), limit - 1)
+    return Rules(eos, min_length, limit, tuple(request.prefix), phrases, settings.no_repeat)
 
 
 def occurs(phrase: Sequence[int], tokens: Sequence[int]) -> bool:

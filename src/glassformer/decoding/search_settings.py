@@ -13,11 +13,11 @@ Width = Annotated[int, Field(ge=1, le=1000)]
 class SearchSettings(Settings):
     """What every kind of search may be told."""
 
-    longest: Annotated[float, Field(ge=0)] = 2.0
-    """A target has at most this many times its own source's tokens, and `extra` more."""
-    extra: Annotated[int, Field(ge=1)] = 10
-    """Tokens beyond `longest` times the source's."""
-    shortest: Annotated[float, Field(ge=0)] = 0.0
+    max_length_ratio: Annotated[float, Field(ge=0)] = 2.0
+    """A target has at most this many times its own source's tokens, and `max_length_extra` more."""
+    max_length_extra: Annotated[int, Field(ge=1)] = 10
+    """Tokens beyond `max_length_ratio` times the source's."""
+    min_length_ratio: Annotated[float, Field(ge=0)] = 0.0
     """A target has at least this many times its own source's tokens before it ends."""
     no_repeat: Annotated[int, Field(ge=0)] = 0
     """No run of so many tokens may occur twice in a target; 0 allows it."""

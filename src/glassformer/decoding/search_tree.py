@@ -86,9 +86,9 @@ class SearchTree:
 class RecordedSearch(StepwiseBatchSearch):
     """A search that writes down every step."""
 
-    def __init__(self, step_model: StepModel, how: Beam, suppress: Sequence[int]) -> None:
-        super().__init__(step_model, how, suppress)
-        self.beam = how
+    def __init__(self, step_model: StepModel, settings: Beam, suppress: Sequence[int]) -> None:
+        super().__init__(step_model, settings, suppress)
+        self.beam = settings
         self.steps: list[BeamStep] = []
 
     def _begun(self, task: SearchTask) -> BeamSearch:
@@ -96,21 +96,21 @@ class RecordedSearch(StepwiseBatchSearch):
 
 
 @torch.no_grad()
-def search_tree(step_model: StepModel, request: Request, how: Beam) -> tuple[list[Hypothesis], SearchTree]:
+def search_tree(step_model: StepModel, request: Request, settings: Beam) -> tuple[list[Hypothesis], SearchTree]:
     """The hypotheses that `search` would find for one request, best first, and all that were looked at."""
-    task = task_for(step_model, 0, request, how)
-    watched = RecordedSearch(step_model, how, suppressed(step_model, how))
+    task = task_for(step_model, 0, request, settings)
+    watched = RecordedSearch(step_model, settings, suppressed(step_model, settings))
     watched.join([task])
     over: list[Found] = []
     while not over:
         over = watched.advance()
     [(_, found)] = over
-    return found, tree_of(watched.steps, how, task.rules)
+    return found, tree_of(watched.steps, settings, task.rules)
 
 
-def tree_of(steps: Sequence[BeamStep], how: Beam, rules: Rules) -> SearchTree:
+def tree_of(steps: Sequence[BeamStep], settings: Beam, rules: Rules) -> SearchTree:
     """The tree that the steps of a search grew."""
-    tree = SearchTree([-1], [-1], [0.0], [0.0], ["start"], how.length_penalty, rules.limit)
+    tree = SearchTree([-1], [-1], [0.0], [0.0], ["start"], settings.length_penalty, rules.limit)
     numbers: dict[Node, int] = {}
     for step in steps:
         if not numbers:
@@ -118,14 +118,14 @@ def tree_of(steps: Sequence[BeamStep], how: Beam, rules: Rules) -> SearchTree:
             tree.token[0] = step.growing[0].token
         kept = {(row, node.token): node for row, node in step.kept}
         ended = {(node.parent, node.token) for node in step.ended}
-        room = how.width  # the best of a step are gone on with, unless the greedy one takes the last place
+        room = settings.width  # the best of a step are gone on with, unless the greedy one takes the last place
         for _, row, _, token, log_p in step.ranked:
             parent = step.growing[row]
             number = len(tree)
             tree.parent.append(numbers[parent])
             tree.token.append(token)
             tree.log_probability.append(log_p)
-            tree.score.append(penalised(parent.total + log_p, parent.length + 1, how.length_penalty))
+            tree.score.append(penalised(parent.total + log_p, parent.length + 1, settings.length_penalty))
             fate: Fate = "outranked"
             if (row, token) in kept:
                 fate = "abandoned" if step is steps[-1] else "kept"

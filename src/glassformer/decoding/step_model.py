@@ -40,7 +40,7 @@ class StepModel(Protocol):
     eos: int
     pad: int
     vocab_size: int
-    longest: int | None
+    max_tokens: int | None
     """Tokens that a source or a target may have; None for any number."""
     refills: bool
     """Whether sentences may join while others are under way; else all begin together."""
@@ -62,7 +62,7 @@ class PlainStepModel:
         config = model.config
         self.bos, self.eos, self.pad = config.bos_id, config.eos_id, config.pad_id
         self.vocab_size = config.vocab_size
-        self.longest = config.longest
+        self.max_tokens = config.max_tokens
 
     def open(self, width: int) -> StepSession:
         return PlainStepSession(self.model)
@@ -127,7 +127,7 @@ class Ensemble:
                     )
         self.step_models = step_models
         self.bos, self.eos, self.pad, self.vocab_size = first.bos, first.eos, first.pad, first.vocab_size
-        self.longest = min((p.longest for p in step_models if p.longest is not None), default=None)
+        self.max_tokens = min((p.max_tokens for p in step_models if p.max_tokens is not None), default=None)
         self.refills = all(p.refills for p in step_models)
         self.spare = max(p.spare for p in step_models)
 

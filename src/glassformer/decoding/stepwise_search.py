@@ -41,16 +41,16 @@ class BatchSearch(Protocol):
 class HasNativeSearch(Protocol):
     """A step_model that has a beam search of its own, which finds what ours finds."""
 
-    def batch_search(self, how: Beam, suppress: Sequence[int]) -> BatchSearch:
+    def batch_search(self, settings: Beam, suppress: Sequence[int]) -> BatchSearch:
         """Nothing under way yet."""
 
 
 class StepwiseBatchSearch:
     """A step at a time, for any step_model, any search and any rules."""
 
-    def __init__(self, step_model: StepModel, how: SearchSettings, suppress: Sequence[int]) -> None:
-        self.step_model, self.how, self.suppress = step_model, how, suppress
-        self.session = step_model.open(how.width)
+    def __init__(self, step_model: StepModel, settings: SearchSettings, suppress: Sequence[int]) -> None:
+        self.step_model, self.settings, self.suppress = step_model, settings, suppress
+        self.session = step_model.open(settings.width)
         self.under_way: dict[int, BeamSearch | Sampling] = {}
 
     def join(self, tasks: Sequence[SearchTask]) -> None:
@@ -61,7 +61,7 @@ class StepwiseBatchSearch:
         """Every sentence takes one step; those whose search is over are taken out and returned."""
         searches = list(self.under_way.values())
         newest = [node.token for one in searches for node in one.growing]
-        candidates = self._candidates(self.session.step(newest, looked_at(self.how), self.suppress), searches)
+        candidates = self._candidates(self.session.step(newest, looked_at(self.settings), self.suppress), searches)
         rows: list[int] = []
         before = 0
         for one in searches:
@@ -75,17 +75,17 @@ class StepwiseBatchSearch:
         return over
 
     def _begun(self, task: SearchTask) -> BeamSearch | Sampling:
-        if isinstance(self.how, Sample):
-            return Sampling(task.rules, self.how, self.step_model.bos, task.request.source)
-        assert isinstance(self.how, Beam)
-        return BeamSearch(task.rules, self.how, self.step_model.bos)
+        if isinstance(self.settings, Sample):
+            return Sampling(task.rules, self.settings, self.step_model.bos, task.request.source)
+        assert isinstance(self.settings, Beam)
+        return BeamSearch(task.rules, self.settings, self.step_model.bos)
 
     def _candidates(self, said: NextTokens, searches: Sequence[BeamSearch | Sampling]) -> list[list[Candidate]]:
         choices = [choice for one in searches for choice in _choices(one)]
-        if isinstance(self.how, Sample):
+        if isinstance(self.settings, Sample):
             chances = [own for one in searches if isinstance(one, Sampling) for own in one.chances()]
-            return drawn(said, choices, chances, self.how, self.suppress, self.step_model.eos)
-        return likeliest(said, choices, looked_at(self.how), self.suppress, self.step_model.eos)
+            return drawn(said, choices, chances, self.settings, self.suppress, self.step_model.eos)
+        return likeliest(said, choices, looked_at(self.settings), self.suppress, self.step_model.eos)
 
 
 def _choices(one: BeamSearch | Sampling) -> list[AllowedTokens]:

@@ -34,58 +34,61 @@ class CTranslate2:
         if options.precision == "float16":
             raise InputError("CTranslate2 has no float16 on processors: take float32 or int8.")
         self.config = model.config
-        self.longest = model.config.longest
+        self.max_tokens = model.config.max_tokens
         self.sentences = options.sentences or 64
         threads = {"inter_threads": options.workers or cores(), "intra_threads": 1}
         with _files(model, directory) as files:  # it reads them at once, and does not need them again
             self.translator: Any = open_ctranslate2(files, compute_type=options.precision, **threads)
 
-    def search(self, requests: Sequence[Request], how: SearchSettings) -> list[list[Hypothesis]]:
+    def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[list[Hypothesis]]:
         """For each request its hypotheses, best first."""
-        if not isinstance(how, Beam) or how.diversity or any(request.phrases for request in requests):
+        if not isinstance(settings, Beam) or settings.diversity or any(request.phrases for request in requests):
             raise InputError("CTranslate2 here neither samples nor knows phrases, glossaries or diversity: use `fast`.")
         groups: dict[tuple[int, int], list[int]] = defaultdict(list)
         for number, request in enumerate(requests):
-            rules = rules_for(request, self.config.eos_id, how, self.longest)
-            groups[rules.shortest, rules.limit].append(number)  # it knows one length for all that it is given at once
+            rules = rules_for(request, self.config.eos_id, settings, self.max_tokens)
+            groups[rules.min_length, rules.limit].append(number)  # it knows one length for all that it is given at once
         waiting = [
-            (numbers, self._asked([requests[i] for i in numbers], how, *lengths)) for lengths, numbers in groups.items()
+            (numbers, self._asked([requests[i] for i in numbers], settings, *lengths))
+            for lengths, numbers in groups.items()
         ]
         targets: list[list[list[str]]] = [[] for _ in requests]
         for numbers, answers in waiting:
             for number, answer in zip(numbers, answers, strict=True):
                 targets[number] = answer.result().hypotheses
-        return self._scored(requests, targets, how)
+        return self._scored(requests, targets, settings)
 
-    def _asked(self, requests: list[Request], how: Beam, shortest: int, limit: int) -> Any:
-        never = [[str(token)] for token in {*how.suppress, self.config.pad_id}]
+    def _asked(self, requests: list[Request], settings: Beam, min_length: int, limit: int) -> Any:
+        never = [[str(token)] for token in {*settings.suppress, self.config.pad_id}]
         return self.translator.translate_batch(
             [_named(request.source) for request in requests],
             target_prefix=[_named(request.prefix) or None for request in requests],
-            beam_size=how.width,
-            num_hypotheses=how.n_best,
-            length_penalty=how.length_penalty,
-            no_repeat_ngram_size=how.no_repeat,
+            beam_size=settings.width,
+            num_hypotheses=settings.n_best,
+            length_penalty=settings.length_penalty,
+            no_repeat_ngram_size=settings.no_repeat,
             suppress_sequences=never,
             max_input_length=0,
-            min_decoding_length=shortest,
+            min_decoding_length=min_length,
             max_decoding_length=limit - 1,
             max_batch_size=self.sentences,
             asynchronous=True,
         )
 
-    def _scored(self, requests: Sequence[Request], targets: list[list[list[str]]], how: Beam) -> list[list[Hypothesis]]:
+    def _scored(
+        self, requests: Sequence[Request], targets: list[list[list[str]]], settings: Beam
+    ) -> list[list[Hypothesis]]:
         """It says how likely an answer is, not how likely each token; so it is asked again."""
         pairs = [(_named(request.source), own) for request, many in zip(requests, targets, strict=True) for own in many]
         if not pairs:
             return [[] for _ in requests]
         sources, answers = map(list, zip(*pairs, strict=True))
         scored = iter(self.translator.score_batch(sources, answers, max_batch_size=self.sentences, max_input_length=0))
-        found = [[self._hypothesis(own, next(scored).log_probs, how) for own in many] for many in targets]
+        found = [[self._hypothesis(own, next(scored).log_probs, settings) for own in many] for many in targets]
         return [sorted(own, key=lambda hypothesis: -hypothesis.score) for own in found]
 
-    def _hypothesis(self, tokens: list[str], log_ps: Sequence[float], how: Beam) -> Hypothesis:
-        total = penalised(sum(log_ps), len(log_ps), how.length_penalty)
+    def _hypothesis(self, tokens: list[str], log_ps: Sequence[float], settings: Beam) -> Hypothesis:
+        total = penalised(sum(log_ps), len(log_ps), settings.length_penalty)
         return Hypothesis([*map(int, tokens), self.config.eos_id], list(log_ps), total)
 
 

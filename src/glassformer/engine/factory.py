@@ -18,10 +18,10 @@ from glassformer.model import Transformer
 class Engine(Protocol):
     """Whoever finds targets."""
 
-    longest: int | None
+    max_tokens: int | None
     """Tokens that a source may have; None for any number."""
 
-    def search(self, requests: Sequence[Request], how: SearchSettings) -> list[list[Hypothesis]]:
+    def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[list[Hypothesis]]:
         """For each request its hypotheses, best first."""
 
 
@@ -31,10 +31,10 @@ class SearchBackend:
     def __init__(self, step_model: StepModel, limits: BatchLimits | None = None) -> None:
         self.step_model = step_model
         self.limits = limits or BatchLimits()
-        self.longest = step_model.longest
+        self.max_tokens = step_model.max_tokens
 
-    def search(self, requests: Sequence[Request], how: SearchSettings) -> list[list[Hypothesis]]:
-        return decoding.search(self.step_model, requests, how, self.limits)
+    def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[list[Hypothesis]]:
+        return decoding.search(self.step_model, requests, settings, self.limits)
 
 
 def open_engine(models: Sequence[Transformer], options: EngineOptions, directory: Path | None = None) -> Engine:

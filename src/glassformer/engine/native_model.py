@@ -46,14 +46,14 @@ class NativeStepModel:
         self.bos, self.eos, self.pad = config.bos_id, config.eos_id, config.pad_id
         self.vocab_size = config.vocab_size
         self.source_vocab_size = config.source_vocab_size
-        self.longest = config.longest
+        self.max_tokens = config.max_tokens
         self.columns = self.weights.columns
 
     def open(self, width: int) -> "NativeStepSession":
         return NativeStepSession(self, width)
 
-    def batch_search(self, how: Beam, suppress: Sequence[int]) -> "NativeBatchSearch":
-        return NativeBatchSearch(self, how, suppress)
+    def batch_search(self, settings: Beam, suppress: Sequence[int]) -> "NativeBatchSearch":
+        return NativeBatchSearch(self, settings, suppress)
 
 
 class NativeStepSession:
@@ -114,21 +114,21 @@ class NativeStepSession:
 class NativeBatchSearch:
     """Whole searches in C: it comes back when a sentence is over. Finds what decoding.beam finds, to the last bit."""
 
-    def __init__(self, fast: NativeStepModel, how: Beam, suppress: Sequence[int]) -> None:
-        self._session = NativeStepSession(fast, how.width)
+    def __init__(self, fast: NativeStepModel, settings: Beam, suppress: Sequence[int]) -> None:
+        self._session = NativeStepSession(fast, settings.width)
         self._library = fast.library
         self._never = array("i", suppress)
-        self._how = how
+        self._settings = settings
         self._longest = 0
         self._asked = CBeam(
             eos=fast.eos,
-            width=how.width,
-            n_best=how.n_best,
-            keep_greedy=how.keep_greedy,
-            looked_at=min(looked_at(how), fast.vocab_size),
+            width=settings.width,
+            n_best=settings.n_best,
+            keep_greedy=settings.keep_greedy,
+            looked_at=min(looked_at(settings), fast.vocab_size),
             n_never=len(suppress),
             never=_address(self._never),
-            length_penalty=how.length_penalty,
+            length_penalty=settings.length_penalty,
         )
 
     def join(self, tasks: Sequence[SearchTask]) -> None:
@@ -136,10 +136,10 @@ class NativeBatchSearch:
         session.join([task.request.source for task in tasks], [task.rules.limit for task in tasks])
         self._longest = max(self._longest, *(task.rules.limit for task in tasks))
         numbers = array("i", [task.number for task in tasks])
-        shortest = array("i", [task.rules.shortest for task in tasks])
+        min_length = array("i", [task.rules.min_length for task in tasks])
         lengths = array("i", [len(task.rules.prefix) for task in tasks])
         tokens = array("i", [token for task in tasks for token in task.rules.prefix] or [0])
-        arrays = [_address(numbers) for numbers in (numbers, shortest, lengths, tokens)]
+        arrays = [_address(numbers) for numbers in (numbers, min_length, lengths, tokens)]
         _check(self._library.batch_search(session.batch, byref(self._asked), len(tasks), *arrays))
 
     def advance(self) -> list[Found]:
@@ -151,7 +151,7 @@ class NativeBatchSearch:
         return [self._found(i) for i in range(over)]
 
     def _found(self, i: int) -> Found:
-        number, count, size = array("i", [0]), self._how.n_best, self._longest
+        number, count, size = array("i", [0]), self._settings.n_best, self._longest
         lengths, scores = array("i", bytes(4 * count)), array("d", bytes(8 * count))
         tokens, log_ps = array("i", bytes(4 * count * size)), array("f", bytes(4 * count * size))
         arrays = [_address(one) for one in (number, lengths, scores, tokens, log_ps)]

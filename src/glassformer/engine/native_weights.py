@@ -139,9 +139,9 @@ class Weights:
 
     def for_length(self, length: int) -> Any:
         """A pointer to the model, with tables for at least so many positions."""
-        longest = self.model.config.longest
+        max_tokens = self.model.config.max_tokens
         rows = max(FIRST_POSITIONS, 1 << (length - 1).bit_length())
-        rows = rows if longest is None else min(rows, longest)
+        rows = rows if max_tokens is None else min(rows, max_tokens)
         if rows not in self._by_length:
             self._by_length[rows] = self._with_tables(rows)
         return byref(self._by_length[rows])

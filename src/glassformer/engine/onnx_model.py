@@ -35,7 +35,7 @@ class OnnxModel:
         self.config = ModelConfig(**json.loads(told["config"]))
         self.bos, self.eos, self.pad = self.config.bos_id, self.config.eos_id, self.config.pad_id
         self.vocab_size = self.config.vocab_size
-        self.longest = int(told["longest"]) if told["longest"] else None
+        self.max_tokens = int(told["longest"]) if told["longest"] else None
 
     def open(self, width: int) -> "OnnxStepSession":
         return OnnxStepSession(self)
@@ -82,9 +82,9 @@ class OnnxModel:
                 "They were probably made with another model's tokenizer."
             )
         length = before + ids.shape[1]
-        if self.longest is not None and length > self.longest:
+        if self.max_tokens is not None and length > self.max_tokens:
             raise InputError(
-                f"The sentence has {length} tokens, and these files have positions for {self.longest}: split it."
+                f"The sentence has {length} tokens, and these files have positions for {self.max_tokens}: split it."
             )
 
 

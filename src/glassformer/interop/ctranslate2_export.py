@@ -96,7 +96,7 @@ def _spec(model: Transformer, words: ExportVocabulary) -> Any:
         embedding.weight = _array(stack.embedding.weight)
         side.scale_embeddings = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
         if stack.position is not None:
-            rows = config.longest or POSITIONS
+            rows = config.max_tokens or POSITIONS
             side.position_encodings.encodings = _array(stack.position(0, rows, like=stack.embedding.weight))
         if stack.embedding_norm is not None:
             _norm(side.layernorm_embedding, stack.embedding_norm)

@@ -103,7 +103,7 @@ class ModelConfig(Settings):
     """The token that ends a sentence."""
 
     @property
-    def longest(self) -> int | None:
+    def max_tokens(self) -> int | None:
         """Tokens that a sentence may have; None for any number."""
         return self.max_positions - self.position_offset if self.positions == "learned" else None
 

@@ -37,8 +37,8 @@ def found(house: ServerState, wanted: AskWho, ticket: Ticket) -> WhoFound:
     """`glassformer.coreference.resolve_pronoun`, within bounds."""
     if not wanted.text.strip():
         raise HTTPError(422, "A blank text has no word to ask about.")
-    how = Beam(size=house.service.beam(None))
-    translator = house.service.translator(wanted.source_language, wanted.target_language, how, ticket)
+    search = Beam(size=house.service.beam(None))
+    translator = house.service.translator(wanted.source_language, wanted.target_language, search, ticket)
     check_length(house.limits, len(translator.tokenizer.encode(wanted.text, "source")))
     swap = None if wanted.instead is None else (wanted.instead.old, wanted.instead.new)
     if swap is not None:

@@ -34,7 +34,7 @@ NUMBERS = 2**31
 class GroupKey(NamedTuple):
     """What searches must have in common to take steps together."""
 
-    how: SearchSettings
+    search: SearchSettings
     reads_tokens: bool
     """Whether their rules look at tokens, which the compiled search does not."""
 
@@ -55,16 +55,16 @@ class Ticket:
     """A client's place in the queue: an engine for its `Translator`, which can be given up."""
 
     def __init__(self, batcher: "Batcher") -> None:
-        self.longest = batcher.engine.longest
+        self.max_tokens = batcher.engine.max_tokens
         self._batcher = batcher
         self.failed: BaseException | None = None
         self.found: list[list[Hypothesis]] = []
         self.missing = 0
         self.done = threading.Event()
 
-    def search(self, requests: Sequence[Request], how: SearchSettings) -> list[list[Hypothesis]]:
+    def search(self, requests: Sequence[Request], search: SearchSettings) -> list[list[Hypothesis]]:
         """For each request its hypotheses, best first; waits its turn."""
-        return self._batcher.search(self, requests, how)
+        return self._batcher.search(self, requests, search)
 
     def give_up(self, why: BaseException) -> None:
         """Nobody waits for this any more: what is in the queue goes out of it."""
@@ -111,9 +111,9 @@ class Batcher:
         """Sentences that the model is at."""
         return self._under_way
 
-    def search(self, ticket: Ticket, requests: Sequence[Request], how: SearchSettings) -> list[list[Hypothesis]]:
+    def search(self, ticket: Ticket, requests: Sequence[Request], search: SearchSettings) -> list[list[Hypothesis]]:
         """Queue a client's sentences, and wait until all are found."""
-        jobs = [self._job(ticket, place, request, how) for place, request in enumerate(requests)]
+        jobs = [self._job(ticket, place, request, search) for place, request in enumerate(requests)]
         jobs.sort(key=lambda job: -job.task.cost)  # no long one is left for the end
         with self._changed:
             if ticket.failed is None:
@@ -161,16 +161,16 @@ class Batcher:
             line.add(ticket, [job for job in jobs if job.kind == kind])
         self._changed.notify_all()
 
-    def _job(self, ticket: Ticket, place: int, request: Request, how: SearchSettings) -> Job:
+    def _job(self, ticket: Ticket, place: int, request: Request, search: SearchSettings) -> Job:
         arrival = next(self._arrivals)
         number = arrival % NUMBERS
         if isinstance(self.engine, SearchBackend):
-            suppressed(self.engine.step_model, how)  # complains here, to whom it belongs
-            task = task_for(self.engine.step_model, number, request, how)
+            suppressed(self.engine.step_model, search)  # complains here, to whom it belongs
+            task = task_for(self.engine.step_model, number, request, search)
         else:
-            rules = rules_for(request, self.eos, how, self.engine.longest)
-            task = SearchTask(number, request, rules, cost=how.width * (len(request.source) + rules.limit))
-        return Job(arrival, task, GroupKey(how, task.rules.reads_tokens), ticket, place)
+            rules = rules_for(request, self.eos, search, self.engine.max_tokens)
+            task = SearchTask(number, request, rules, cost=search.width * (len(request.source) + rules.limit))
+        return Job(arrival, task, GroupKey(search, task.rules.reads_tokens), ticket, place)
 
     @torch.no_grad()
     def _lane(self) -> None:
@@ -207,7 +207,7 @@ class Batcher:
 
     def _joining(self, group: "Group") -> list[Job]:
         """The sentences to take in now: as many as there is room for, and no more than this lane's share."""
-        batch_limits, most = self.batch_limits, self.batch_limits.most(group.kind.how.width)
+        batch_limits, most = self.batch_limits, self.batch_limits.most(group.kind.search.width)
         refills = isinstance(self.engine, SearchBackend) and self.engine.step_model.refills
         costs = [job.task.cost for job in group.jobs.values()]
         # A group fills up when a quarter of its room is free: reading a few sources at a time wastes the matrices.
@@ -261,17 +261,17 @@ class Batcher:
 
     def _open_batch_search(self, kind: GroupKey) -> BatchSearch:
         if not isinstance(self.engine, SearchBackend):
-            return UnbatchedSearch(self.engine, kind.how)
-        step_model, how = self.engine.step_model, kind.how
-        never = suppressed(step_model, how)
+            return UnbatchedSearch(self.engine, kind.search)
+        step_model, search = self.engine.step_model, kind.search
+        never = suppressed(step_model, search)
         if (
             isinstance(step_model, HasNativeSearch)
-            and isinstance(how, Beam)
-            and not how.diversity
+            and isinstance(search, Beam)
+            and not search.diversity
             and not kind.reads_tokens
         ):
-            return step_model.batch_search(how, never)
-        return StepwiseBatchSearch(step_model, how, never)
+            return step_model.batch_search(search, never)
+        return StepwiseBatchSearch(step_model, search, never)
 
     def _close_if_empty(self, kind: GroupKey) -> None:
         if not self._waiting[kind]:
@@ -296,8 +296,8 @@ class Batcher:
 class UnbatchedSearch:
     """An engine that takes sentences only all together, as a `BatchSearch`."""
 
-    def __init__(self, engine: Engine, how: SearchSettings) -> None:
-        self._engine, self._how = engine, how
+    def __init__(self, engine: Engine, search: SearchSettings) -> None:
+        self._engine, self._settings = engine, search
         self._tasks: list[SearchTask] = []
 
     def join(self, tasks: Sequence[SearchTask]) -> None:
@@ -305,5 +305,5 @@ class UnbatchedSearch:
 
     def advance(self) -> list[Found]:
         tasks, self._tasks = self._tasks, []
-        found = self._engine.search([task.request for task in tasks], self._how)
+        found = self._engine.search([task.request for task in tasks], self._settings)
         return [(task.number, own) for task, own in zip(tasks, found, strict=True)]

@@ -32,10 +32,10 @@ async def asked_loosely(request: Request, kind: type[Asked]) -> Asked:
     return await _read(_loosely, await request.body(), _content_type(request), kind)
 
 
-async def _read(how: Callable[[bytes, str, type[Asked]], Asked], body: bytes, content_type: str, kind: Any) -> Asked:
+async def _read(parse: Callable[[bytes, str, type[Asked]], Asked], body: bytes, content_type: str, kind: Any) -> Asked:
     if len(body) <= LARGE:
-        return how(body, content_type, kind)
-    return await asyncio.to_thread(how, body, content_type, kind)
+        return parse(body, content_type, kind)
+    return await asyncio.to_thread(parse, body, content_type, kind)
 
 
 def _strictly(body: bytes, content_type: str, kind: type[Asked]) -> Asked:

@@ -48,13 +48,13 @@ def open_served_model(
     path: str | os.PathLike[str],
     *,
     engine: EngineOptions | None = None,
-    longest: int = LONGEST,
+    max_tokens: int = LONGEST,
     source_language: str | None = None,
     target_language: str | None = None,
 ) -> ServedModel:
     """A model, loaded once."""
     translator = load(
-        path, engine=engine, longest=longest, source_language=source_language, target_language=target_language
+        path, engine=engine, max_tokens=max_tokens, source_language=source_language, target_language=target_language
     )
     if isinstance(translator.tokenizer, IdsOnly):
         raise InputError(f"{path} came without a tokenizer: it takes ids, not text, and cannot be served.")
@@ -77,14 +77,14 @@ class TranslationService:
         self._listened = weight_sharing_copy(translator.model)  # taps hear one pass at a time
 
     def translator(
-        self, source: str | None, target: str | None, how: SearchSettings | None = None, ticket: Ticket | None = None
+        self, source: str | None, target: str | None, search: SearchSettings | None = None, ticket: Ticket | None = None
     ) -> Translator:
         """The model's translator for these languages, this search and this client."""
         mine = copy.copy(self.served.translator)
         for made in ("_start", "_names"):  # of the other tokenizer
             vars(mine).pop(made, None)
         mine.tokenizer = self.languages.tokenizer(source, target)
-        mine.search = how or mine.search
+        mine.search = search or mine.search
         mine.engine = ticket or mine.engine
         return mine
 
@@ -108,13 +108,13 @@ class TranslationService:
     def translate(self, asked: AskTranslation, ticket: Ticket) -> Translations:
         """`POST /api/translate`: what `Translator.answer` answers, in its order."""
         texts = [asked.text] if isinstance(asked.text, str) else asked.text
-        how = Beam(
+        search = Beam(
             size=self.beam(asked.beam),
             n_best=asked.n_best,
             length_penalty=asked.length_penalty,
             no_repeat=asked.no_repeat,
         )
-        translator = self.translator(asked.source, asked.target, how, ticket)
+        translator = self.translator(asked.source, asked.target, search, ticket)
         translations = translator.answer(texts)
         linked = self._linked(translator, translations) if asked.alignment else [None] * len(texts)
         return Translations(
@@ -125,8 +125,8 @@ class TranslationService:
         self, texts: Sequence[str], n_best: int, source: str | None, target: str | None, ticket: Ticket
     ) -> list[list[str]]:
         """Each text's translations, best first, line by line: what stands on a line of its own stays there."""
-        how = Beam(size=max(self.beam(None), n_best), n_best=n_best)
-        translator = self.translator(source, target, how, ticket)
+        search = Beam(size=max(self.beam(None), n_best), n_best=n_best)
+        translator = self.translator(source, target, search, ticket)
         lines = [text.split("\n") for text in texts]
         found = iter(translator.answer([line for own in lines for line in own]))
         return [_put_together([next(found) for _ in own]) for own in lines]

@@ -131,7 +131,7 @@ class RunSettings(Settings):
     """The run's directory."""
     seed: Whole = 1
     """Of everything random: the first weights, the order of the data, dropout."""
-    start_from: str | None = None
+    finetune: str | None = None
     """A model directory to go on from (fine-tuning): its weights, its vocabulary, its shape."""
     data: DataSettings
     tokenizer: TokenizerSettings | None = None

@@ -53,14 +53,14 @@ class Run:
 
     @cached_property
     def config(self) -> ModelConfig:
-        if self.settings.start_from is not None:
-            return load_model(find_model(self.settings.start_from)).config
+        if self.settings.finetune is not None:
+            return load_model(find_model(self.settings.finetune)).config
         return model_config(self.settings.model, self.tokenizer)
 
     def new_model(self) -> Transformer:
         """The model before the first update: random, or what the run starts from."""
-        if self.settings.start_from is not None:
-            return load_model(find_model(self.settings.start_from))
+        if self.settings.finetune is not None:
+            return load_model(find_model(self.settings.finetune))
         import torch
 
         torch.manual_seed(self.settings.seed)
@@ -127,7 +127,7 @@ def _new_run(directory: Path, settings: RunSettings, pairs: int, say: Say, watch
             f"{kept.dropped_empty:,} pairs with an empty side and {kept.dropped_long:,} longer than "
             f"{settings.data.max_tokens} tokens are left out."
         )
-    model = {} if settings.start_from else choose_model(settings.model, pairs)
+    model = {} if settings.finetune else choose_model(settings.model, pairs)
     settings = settings.model_copy(update={"tokenizer": tokenizer.settings, "model": model})
     run = Run(directory, settings, tokenizer, store, _dev_pairs(dev, settings))
     run = replace(run, settings=choose_training(settings, pairs, run.lengths, n_parameters(run.config)))
@@ -136,7 +136,7 @@ def _new_run(directory: Path, settings: RunSettings, pairs: int, say: Say, watch
 
 
 def _tokenizer(settings: RunSettings, train: Corpus, pairs: int, say: Say) -> Tokenizer:
-    if settings.start_from is not None:
+    if settings.finetune is not None:
         return _tokenizer_of(settings)
     chosen = settings.tokenizer or choose_tokenizer(pairs)
     every = -(-pairs // SAMPLE)
@@ -146,7 +146,7 @@ def _tokenizer(settings: RunSettings, train: Corpus, pairs: int, say: Say) -> To
 
 def _tokenizer_of(settings: RunSettings) -> Tokenizer:
     """The vocabulary of the model that a run starts from: the only one its embeddings know."""
-    where = find_model(str(settings.start_from))
+    where = find_model(str(settings.finetune))
     tokenizer = tokenizer_of(where)
     if not isinstance(tokenizer, Tokenizer):
         raise SettingsError(
@@ -184,10 +184,10 @@ def _check_data(settings: RunSettings) -> int:
 
 
 def _check_model(settings: RunSettings) -> None:
-    if settings.start_from is not None:
+    if settings.finetune is not None:
         if settings.model:
             raise SettingsError(
-                f"The model's shape comes from {settings.start_from}: leave out model.{next(iter(settings.model))}."
+                f"The model's shape comes from {settings.finetune}: leave out model.{next(iter(settings.model))}."
             )
         _tokenizer_of(settings)
         return

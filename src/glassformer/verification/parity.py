@@ -95,7 +95,7 @@ def by_transformers(directory: Path, config: ModelConfig, sources: Sequence[Ids]
 
 
 def _limits(sources: Sequence[Ids], config: ModelConfig) -> list[int]:
-    return [rules_for(Request(source), config.eos_id, Beam.greedy(), config.longest).limit for source in sources]
+    return [rules_for(Request(source), config.eos_id, Beam.greedy(), config.max_tokens).limit for source in sources]
 
 
 def _common(one: Ids, other: Ids) -> int:

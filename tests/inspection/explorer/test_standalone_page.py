@@ -113,7 +113,7 @@ def test_a_trace_from_a_file_makes_the_same_page_as_the_one_in_memory(traced, tm
 def test_every_kind_of_model_has_a_page(config, seed):
     made = build(config, seed, torch.float32)
     request = Request(sources(config, [5], seed)[0].tolist())
-    found = trace(made, request, how=Beam(size=2, longest=0.5, extra=4))
+    found = trace(made, request, search=Beam(size=2, max_length_ratio=0.5, max_length_extra=4))
     about, tensors = carried(page_of(found, packed(found)))
     assert about["manifest"]["config"]["decoder_layers"] == config.decoder_layers
     listed = unfolded(Folded(**one) for one in about["manifest"]["tensors"])

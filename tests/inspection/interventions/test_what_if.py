@@ -30,7 +30,7 @@ from tests.models import build, configs, seeds, sources, targets
 from tests.small_translator import model as small_model
 from tests.small_translator import tokenizer as small_tokenizer
 
-HOW = Beam(size=2, longest=0.5, extra=4)
+HOW = Beam(size=2, max_length_ratio=0.5, max_length_extra=4)
 
 
 def one(config, seed) -> Request:
@@ -59,7 +59,7 @@ def attention(model, name):
 @given(configs(), seeds)
 def test_no_change_changes_nothing_and_the_model_is_left_alone(config, seed):
     model = build(config, seed)
-    before = trace(model, one(config, seed), how=HOW)
+    before = trace(model, one(config, seed), search=HOW)
     after = what_if(model, before, [])
     assert torch.equal(after.after["logits"], before["logits"])
     assert after.differences == [0] * before.steps
@@ -87,8 +87,8 @@ def test_a_head_without_its_columns_of_w_o_is_a_head_removed(config, seed, draw)
 def test_an_averaged_head_says_its_mean_everywhere(config, seed, draw):
     model = build(config, seed)
     name, head = chosen(model, draw)
-    before = trace(model, one(config, seed), how=HOW)
-    after = trace(model, one(config, seed), how=HOW, changes=[AverageHead(at=name, head=head)])
+    before = trace(model, one(config, seed), search=HOW)
+    after = trace(model, one(config, seed), search=HOW, changes=[AverageHead(at=name, head=head)])
     context = after[f"{name}.context"][head]
     mean = before[f"{name}.context"][head].mean(0)
     torch.testing.assert_close(context, mean.expand_as(context))
@@ -186,7 +186,7 @@ def test_other_tokens_are_another_source_and_a_prefix_is_kept(config, seed):
     assert after.about.asked.ids == request.source
     assert torch.equal(after["logits"], trace(model, Request(source), target_of(config, seed))["logits"])
     first = next(token for token in range(config.vocab_size) if token not in (config.pad_id, config.eos_id))
-    forced = what_if(model, trace(model, request, how=HOW), [ForcePrefix(ids=[first, first])]).after
+    forced = what_if(model, trace(model, request, search=HOW), [ForcePrefix(ids=[first, first])]).after
     assert forced.about.target.ids[:2] == [first, first]
 
 
@@ -195,16 +195,16 @@ def test_other_tokens_are_another_source_and_a_prefix_is_kept(config, seed):
 def test_what_ifs_compose(config, seed, draw, other):
     """One after another = both at once; and in any order, where they are about different things."""
     model = build(config, seed)
-    before = trace(model, one(config, seed), how=HOW)
+    before = trace(model, one(config, seed), search=HOW)
     name, head = chosen(model, draw)
     a = RemoveHead(at=name, head=head)
     b = UniformAttention(at=chosen(model, other)[0])
     c = ReplaceToken(position=0, ids=[before.about.source.ids[1]])
-    together = trace(model, one(config, seed), how=HOW, changes=[a, b, c])
+    together = trace(model, one(config, seed), search=HOW, changes=[a, b, c])
     in_turn = what_if(model, what_if(model, what_if(model, before, [a]).after, [b]).after, [c]).after
     assert in_turn.about == together.about
     assert torch.equal(in_turn["logits"], together["logits"])
-    turned = trace(model, one(config, seed), together.about.target.ids, how=HOW, changes=[c, b, a])
+    turned = trace(model, one(config, seed), together.about.target.ids, search=HOW, changes=[c, b, a])
     torch.testing.assert_close(turned["logits"], together["logits"])
 
 
@@ -215,7 +215,7 @@ def test_a_change_that_names_positions_is_searched_without_a_cache_and_finds_the
     model, request = build(config, seed), one(config, seed)
     far = CutEdge(at="decoder.layers.0.cross_attention", query=500, key=0)
     [[best]] = search(PlainStepModel(model), [request], HOW)
-    found = trace(model, request, how=HOW, changes=[far])
+    found = trace(model, request, search=HOW, changes=[far])
     assert sum(found.log_probabilities) == pytest.approx(best.log_probability, rel=1e-9, abs=1e-9)
 
 

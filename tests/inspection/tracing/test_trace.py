@@ -23,7 +23,7 @@ from tests.models import build, configs, seeds, sources, talkative
 from tests.small_translator import model as small_model
 from tests.small_translator import tokenizer as small_tokenizer
 
-short = {"longest": 0.5, "extra": 5}
+short = {"max_length_ratio": 0.5, "max_length_extra": 5}
 beams = st.sampled_from([Beam(size=1, **short), Beam(size=3, **short), Beam(size=4, n_best=3, **short)])
 
 
@@ -42,7 +42,7 @@ def whole(model, request, target):
 @torch.no_grad()
 def test_tracing_changes_no_bit_and_leaves_the_model_alone(config, seed, dtype):
     model, request = build(config, seed, dtype), asked(config, seed)
-    traced = trace(model, request, how=Beam(size=2, **short))
+    traced = trace(model, request, search=Beam(size=2, **short))
     assert torch.equal(traced["logits"], whole(model, request, traced.about.target.ids))
     assert not any(tap.heard for tap in taps(model).values())
     assert (
@@ -56,7 +56,7 @@ def test_tracing_changes_no_bit_and_leaves_the_model_alone(config, seed, dtype):
 @torch.no_grad()
 def test_every_tap_is_there_with_its_axes(config, seed):
     model, request = build(config, seed), asked(config, seed)
-    traced = trace(model, request, how=Beam(size=1, **short))
+    traced = trace(model, request, search=Beam(size=1, **short))
     sizes = {"S": len(request.source), "T": traced.steps, "D": config.d_model, "H": config.n_heads}
     sizes |= {"K": config.d_head, "F": config.d_ff, "V": config.vocab_size}
     assert taps(model).keys() <= set(traced)
@@ -71,7 +71,7 @@ def test_every_tap_is_there_with_its_axes(config, seed):
 @torch.no_grad()
 def test_what_training_would_count_can_be_redone_from_a_trace(config, seed, smoothing):
     """log Z - (1 - ε) z[written] - ε mean(z), of each position."""
-    traced = trace(build(config, seed), asked(config, seed), how=Beam(size=1, **short))
+    traced = trace(build(config, seed), asked(config, seed), search=Beam(size=1, **short))
     normaliser, mean = traced["output.log_normaliser"], traced["output.mean_logit"]
     written = traced["output.log_probability"] + normaliser
     found = normaliser - (1 - smoothing) * written - smoothing * mean
@@ -86,7 +86,7 @@ def test_what_training_would_count_can_be_redone_from_a_trace(config, seed, smoo
 def test_attention_can_be_redone_from_a_trace(config, seed):
     """Rows of weights sum to 1, z = weights v, the heads' shares sum to the output, K and V come from the memory."""
     model = build(config, seed)
-    traced = trace(model, asked(config, seed), how=Beam(size=1, **short))
+    traced = trace(model, asked(config, seed), search=Beam(size=1, **short))
     modules = dict(model.named_modules())
     for name in traced.attentions:
         own = modules[name]
@@ -110,7 +110,7 @@ def test_attention_can_be_redone_from_a_trace(config, seed):
 def test_a_cached_step_says_what_the_trace_says(config, seed):
     """Every decoder tap, a step at a time, is a row of the trace; both caches are what `Trace.step` shows."""
     model, request = build(config, seed), asked(config, seed)
-    traced = trace(model, request, how=Beam(size=1, **short))
+    traced = trace(model, request, search=Beam(size=1, **short))
     names = [name for name in taps(model) if name.startswith("decoder.") and "T" in traced.axes(name)]
     with record(model) as heard:
         state = model.start(torch.tensor([request.source]))
@@ -179,9 +179,9 @@ def test_a_tree_keeps_at_most_a_beam_at_each_step_and_says_why(config, seed, how
 def test_any_hypothesis_can_be_followed_and_any_target_given(config, seed):
     model, request = talkative(config, seed).double(), asked(config, seed)
     how = Beam(size=3, n_best=3, **short)
-    best = trace(model, request, how=how)
+    best = trace(model, request, search=how)
     for number, node in enumerate(best.tree.ended[:3]):
-        followed = trace(model, request, how=how, hypothesis=number)
+        followed = trace(model, request, search=how, hypothesis=number)
         assert followed.about.target.ids == best.tree.tokens(node)
         found = best.tree.hypothesis(node).log_probabilities
         assert followed.log_probabilities == pytest.approx(found, rel=1e-9, abs=1e-9)
@@ -189,14 +189,14 @@ def test_any_hypothesis_can_be_followed_and_any_target_given(config, seed):
         assert given_.tree is None
         assert torch.equal(given_["logits"], followed["logits"])
     for node in (1, len(best.tree) // 2, len(best.tree) - 1):  # kept or dropped, ended or not
-        followed = trace(model, request, how=how, node=node)
+        followed = trace(model, request, search=how, node=node)
         assert followed.about.target.ids == best.tree.tokens(node)
         found = best.tree.hypothesis(node).log_probabilities
         assert followed.log_probabilities == pytest.approx(found, rel=1e-9, abs=1e-9)
     with pytest.raises(InputError, match=r"none is \d+\."):
-        trace(model, request, how=how, node=len(best.tree))
+        trace(model, request, search=how, node=len(best.tree))
     with pytest.raises(InputError, match=r"and none is \d+: widen the beam"):
-        trace(model, request, how=how, hypothesis=len(best.tree.ended))
+        trace(model, request, search=how, hypothesis=len(best.tree.ended))
 
 
 @max_examples(20)
@@ -204,7 +204,7 @@ def test_any_hypothesis_can_be_followed_and_any_target_given(config, seed):
 @torch.no_grad()
 def test_what_is_saved_is_read_again(tmp_path_factory, config, seed, detail, half):
     model = talkative(config, seed)
-    traced = trace(model, asked(config, seed), how=Beam(size=3, **short))
+    traced = trace(model, asked(config, seed), search=Beam(size=3, **short))
     path = tmp_path_factory.mktemp("trace") / "one.safetensors"
     traced.save(path, detail, half, parameters=["decoder.layers.0.cross_attention.*"])
     again = Trace.load(path)
@@ -247,7 +247,7 @@ def test_some_steps_only():
 
 
 def test_of_damaged_trace_files_only_our_errors_come(tmp_path):
-    traced = trace(small_model(), Request(small_tokenizer().encode("The dog slept.", "source")), how=Beam(size=2))
+    traced = trace(small_model(), Request(small_tokenizer().encode("The dog slept.", "source")), search=Beam(size=2))
     path = tmp_path / "whole"
     traced.save(path, "attention")
     contents = path.read_bytes()

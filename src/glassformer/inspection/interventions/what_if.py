@@ -46,7 +46,7 @@ def what_if(model: Transformer, before: Trace, changes: Sequence[Change], names:
     every = [*about.changes, *changes]
 
     def traced(target: list[int] | None) -> Trace:
-        return trace(model, request_of(about), target, how=about.search, names=names, changes=every)
+        return trace(model, request_of(about), target, search=about.search, names=names, changes=every)
 
     after = traced(about.target.ids if about.given else None)
     same = after.about.target.ids == about.target.ids

@@ -6,8 +6,8 @@ from typing import Literal, cast
 
 import torch
 
-from glassformer import __version__
-from glassformer.decoding import Beam, PlainStepModel, Request, SearchSettings, search
+from glassformer import __version__, decoding
+from glassformer.decoding import Beam, PlainStepModel, Request, SearchSettings
 from glassformer.decoding.search_tree import SearchTree, search_tree
 from glassformer.decoding.step_model import UncachedStepModel, at_least_float32
 from glassformer.errors import InputError
@@ -54,7 +54,7 @@ def trace(
     request: Request,
     target: Sequence[int] | None = None,
     *,
-    how: Beam | None = None,
+    search: Beam | None = None,
     names: TokenNames = NUMBERS,
     changes: Sequence[Change] = (),
     hypothesis: int = 0,
@@ -66,13 +66,13 @@ def trace(
     Without a `target` the model searches for one, and the tree of its search is kept; `hypothesis` says which of those
     that ended is followed, the best first, and `node` any node of the tree. `steps`: only so many target positions.
     """
-    how = how or Beam()
+    search = search or Beam()
     mine = weight_sharing_copy(model)
     asked, request = request, changed_request(request, changes)
-    apply(mine, changes, means_for(changes, model, [asked], how))
+    apply(mine, changes, means_for(changes, model, [asked], search))
     tree = None
     if target is None:
-        _, tree = search_tree(_predictor(mine, changes), request, how)
+        _, tree = search_tree(_predictor(mine, changes), request, search)
         target = _followed(tree, hypothesis) if node is None else _up_to(tree, node)
     target = list(target)
     tensors, axes, same = _passed(mine, request.source, target[:steps])
@@ -88,7 +88,7 @@ def trace(
         pieces=dict(zip(map(str, seen), names.pieces(seen, "target"), strict=True)),
         prefix=list(asked.prefix),
         given=tree is None,
-        search=how,
+        search=search,
         hypothesis=hypothesis,
         changes=cast("list[AnyChange]", list(changes)),
         limit=tree.limit if tree else 0,
@@ -109,7 +109,9 @@ def shared_parameters(model: Transformer) -> dict[str, str]:
 
 
 @torch.no_grad()
-def means_for(changes: Sequence[Change], model: Transformer, requests: Sequence[Request], how: SearchSettings) -> Means:
+def means_for(
+    changes: Sequence[Change], model: Transformer, requests: Sequence[Request], search: SearchSettings
+) -> Means:
     """What each head of each attention says on average, over all positions of these sentences and their translations.
 
     Nothing, where no change asks for it.
@@ -121,7 +123,7 @@ def means_for(changes: Sequence[Change], model: Transformer, requests: Sequence[
     mine = weight_sharing_copy(model)
     sums: dict[str, Tensor] = {}
     counts: dict[str, int] = {}
-    for request, [best, *_] in zip(requests, search(PlainStepModel(mine), requests, how), strict=True):
+    for request, [best, *_] in zip(requests, decoding.search(PlainStepModel(mine), requests, search), strict=True):
         with record(mine, "*_attention.context") as heard:
             mine(*_ids(mine, request.source, best.tokens))
         for name in attentions(mine):

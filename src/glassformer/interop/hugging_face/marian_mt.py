@@ -60,7 +60,7 @@ class MarianFamily(BartLike):
         }
 
     def write_config(self, config: ModelConfig, longest: int) -> dict[str, Any]:
-        options = super().write_config(config, config.longest or longest)
+        options = super().write_config(config, config.max_tokens or longest)
         options |= {"vocab_size": config.source_vocab_size, "static_position_embeddings": True}
         if not self.norm_first:
             options |= {

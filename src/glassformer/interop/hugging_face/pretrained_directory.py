@@ -189,7 +189,7 @@ def write_hugging_face(model: Transformer, tokenizer: AnyTokenizer | None, direc
     config = model.config
     options = family.write_config(config, longest)
     ids = {name: options[name] for name in TOKENS}
-    generation = {**ids, "bad_words_ids": [[config.pad_id]], "num_beams": 4, "max_length": config.longest or longest}
+    generation = {**ids, "bad_words_ids": [[config.pad_id]], "num_beams": 4, "max_length": config.max_tokens or longest}
     for name, settings in (("config.json", options), ("generation_config.json", generation)):
         write_json(directory / name, settings)
     weights = state_dict(model, family, longest)

@@ -63,7 +63,7 @@ def write_onnx(model: Transformer, directory: str | os.PathLike[str], longest: i
     config = model.config
     if options := unsupported(config):
         raise InputError(f"The ONNX files cannot hold a model with {', '.join(options)}.")
-    rows = config.longest or longest
+    rows = config.max_tokens or longest
     told = {
         "glassformer": __version__,
         "config": config.as_json(),
