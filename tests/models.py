@@ -1,4 +1,4 @@
-"""Small real models and batches for the tests: every option of ModelConfig is drawn, nothing is mocked."""
+"""Small random models and batches for the tests: every option of ModelConfig is drawn, nothing is mocked."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ KINDS_OF_POSITIONS = ["sinusoidal", "sinusoidal-halves", "sinusoidal-fairseq", "
 
 @st.composite
 def configs(draw: st.DrawFn, **fixed: Any) -> ModelConfig:
-    """A random small config, over everything that can be configured; `fixed` options stay as given."""
+    """A random small config over all options; `fixed` options stay as given."""
     share_embeddings = draw(st.booleans())
     vocab_size = draw(st.integers(6, 24))
     positions = fixed.get("positions") or draw(st.sampled_from(KINDS_OF_POSITIONS))
@@ -46,7 +46,8 @@ def configs(draw: st.DrawFn, **fixed: Any) -> ModelConfig:
         "activation_dropout": draw(st.sampled_from([0.0, 0.1])),
     }
     options["pad_id"], options["bos_id"], options["eos_id"] = draw(
-        st.sampled_from([(0, 1, 2), (1, 0, 2), (3, 2, 2), (5, 5, 0)])  # ours, BART's, BART's start, Marian's start
+        # The default, BART's ids, BART's start token (eos), Marian's start token (padding).
+        st.sampled_from([(0, 1, 2), (1, 0, 2), (3, 2, 2), (5, 5, 0)])
     )
     if positions == "learned":
         options["max_positions"] = draw(st.integers(40, 60))
@@ -64,7 +65,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def build(config: ModelConfig, seed: int = 0, dtype: torch.dtype = torch.float64) -> Transformer:
-    """A model with every parameter random: no bias is 0 and no norm is 1, so nothing can be forgotten unseen."""
+    """A model with every parameter random: no bias is 0 and no norm is 1, so that tests notice one that is ignored."""
     generator = torch.Generator().manual_seed(seed)
     model = Transformer(config).to(dtype)
     with torch.no_grad():
@@ -74,8 +75,8 @@ def build(config: ModelConfig, seed: int = 0, dtype: torch.dtype = torch.float64
     return model.eval()
 
 
-def talkative(config, seed):
-    """A model whose words depend on its source: one of `build` mostly says one word again and again."""
+def build_source_sensitive(config, seed):
+    """A model whose output depends on its source: one from `build` mostly repeats a single token."""
     model = build(config, seed, torch.float32)
     with torch.no_grad():
         for name, weight in model.named_parameters():
@@ -87,12 +88,12 @@ def talkative(config, seed):
 
 
 def sentences(vocab_size: int, pad_id: int, lengths: list[int], seed: int, total: int | None = None) -> Tensor:
-    """Random ids without padding inside, padded on the right to `total`."""
+    """Random ids other than padding, padded on the right to `total`."""
     generator = torch.Generator().manual_seed(seed)
     ids = torch.full((len(lengths), total or max(lengths)), pad_id)
     for row, length in zip(ids, lengths, strict=True):
         drawn = torch.randint(0, vocab_size - 1, (length,), generator=generator)
-        row[:length] = drawn + (drawn >= pad_id)  # every token but padding
+        row[:length] = drawn + (drawn >= pad_id)  # any token except padding
     return ids
 
 

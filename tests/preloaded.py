@@ -1,16 +1,17 @@
-"""What tests/processes.py imports once, before it forks: everything that commands and examples import."""
+"""Preloaded modules of the fork server of tests/processes.py: everything that commands and examples import."""
 
 import sacrebleu  # noqa: F401
 import torch
 
 import glassformer
+import glassformer.benchmark
 import glassformer.cli
 import glassformer.coreference
 import glassformer.engine.native_model
 import glassformer.inspection.figures
 import glassformer.interop
 import glassformer.training
-import glassformer.trial
+import glassformer.verification
 import tests.training.runs  # noqa: F401
 
 for name in glassformer.__all__:

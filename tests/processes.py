@@ -1,7 +1,7 @@
-"""The command, and Python code, as a user runs them: in a process of its own, without checked annotations.
+"""Runs the command line and Python code as a user does: in a separate process, without shape checks.
 
-A process that has imported everything already forks one for each call, which saves two seconds of importing torch.
-Where it matters what is imported, `fresh=True` and `run_fresh` start one from nothing, as a shell does.
+Each call is forked from a process that has already imported everything, which saves two seconds of importing torch.
+Where it matters what is imported, `fresh=True` and `run_fresh` start a new interpreter, as a shell does.
 """
 
 import io
@@ -17,35 +17,35 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 COMMAND = Path(sys.executable).with_name("glassformer")
-SECONDS = 300
-"""Until a process that does not end is ended: only a fault takes that long."""
+TIMEOUT_SECONDS = 300
+"""After this a process is killed: only a hanging one takes that long."""
 
 
 def glassformer(
     *arguments: object, stdin: bytes = b"", cwd: Path = ROOT, fresh: bool = False
 ) -> "subprocess.CompletedProcess[str]":
-    """The command, and what it wrote."""
-    given = [str(argument) for argument in arguments]
+    """Run the `glassformer` command; the result has its output as text."""
+    argv = [str(argument) for argument in arguments]
     if fresh:
-        done = subprocess.run([COMMAND, *given], input=stdin, capture_output=True, timeout=SECONDS, cwd=cwd)
+        done = subprocess.run([COMMAND, *argv], input=stdin, capture_output=True, timeout=TIMEOUT_SECONDS, cwd=cwd)
     else:
-        done = _forked(_run_command, given, stdin, cwd)
-    return subprocess.CompletedProcess(given, done.returncode, done.stdout.decode(), done.stderr.decode())
+        done = _forked(_run_command, argv, stdin, cwd)
+    return subprocess.CompletedProcess(argv, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def run_plainly(code: str, *arguments: str) -> str:
-    """What the code prints, run without checked annotations and with warnings as errors; its failure is the test's."""
+    """What the code prints, run without shape checks and with warnings as errors; if it fails, so does the test."""
     return _printed(_forked(_run_code, [textwrap.dedent(code), *arguments], b"", ROOT))
 
 
 def run_fresh(code: str, *arguments: str, env: dict[str, str] | None = None) -> str:
-    """The same in a fresh interpreter, where nothing is imported."""
+    """The same in a new interpreter, where nothing is imported."""
     command = [sys.executable, "-W", "error", "-c", textwrap.dedent(code), *arguments]
-    return _printed(subprocess.run(command, capture_output=True, timeout=SECONDS, cwd=ROOT, env=env))
+    return _printed(subprocess.run(command, capture_output=True, timeout=TIMEOUT_SECONDS, cwd=ROOT, env=env))
 
 
 def forking() -> Any:
-    """Processes of multiprocessing that are forked from one that has imported everything, and no test."""
+    """A multiprocessing context whose processes are forked from one that has imported everything except tests."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.preloaded"])
     return context
@@ -57,21 +57,21 @@ def _printed(done: "subprocess.CompletedProcess[bytes]") -> str:
 
 
 def _forked(target: Any, arguments: list[str], stdin: bytes, cwd: Path) -> "subprocess.CompletedProcess[bytes]":
-    with tempfile.TemporaryDirectory() as passing:
-        files = [Path(passing) / name for name in ("stdin", "stdout", "stderr")]
+    with tempfile.TemporaryDirectory() as directory:
+        files = [Path(directory) / name for name in ("stdin", "stdout", "stderr")]
         files[0].write_bytes(stdin)
-        process = forking().Process(target=_play, args=(target, arguments, [str(file) for file in files], str(cwd)))
+        process = forking().Process(target=_child, args=(target, arguments, [str(file) for file in files], str(cwd)))
         process.start()
-        process.join(SECONDS)
+        process.join(TIMEOUT_SECONDS)
         if process.exitcode is None:
             process.kill()
             process.join()
-            raise subprocess.TimeoutExpired(arguments, SECONDS)
+            raise subprocess.TimeoutExpired(arguments, TIMEOUT_SECONDS)
         return subprocess.CompletedProcess(arguments, process.exitcode, files[1].read_bytes(), files[2].read_bytes())
 
 
-def _play(target: Any, arguments: list[str], files: list[str], cwd: str) -> None:
-    """In the forked process: its own files and folder, then the work."""
+def _child(target: Any, arguments: list[str], files: list[str], cwd: str) -> None:
+    """In the forked process: redirect the standard streams, change the directory, call `target`."""
     for number, (path, flags) in enumerate(zip(files, (os.O_RDONLY, *[os.O_WRONLY | os.O_CREAT] * 2), strict=True)):
         os.dup2(os.open(path, flags), number)
     sys.stdin = io.TextIOWrapper(open(0, "rb", closefd=False), encoding="utf-8")  # noqa: SIM115

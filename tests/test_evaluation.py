@@ -1,4 +1,4 @@
-"""Scores are sacrebleu's, signature and all."""
+"""Scores and signatures equal those of sacrebleu's command line."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`make test` draws the same examples every time; `make test-all` draws others; a failure can be kept."""
+"""`make test` draws the same examples every time, `make test-all` new ones; a failure is printed as an `@example`."""
 
 import os
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 
 from glassformer.model import ModelConfig
-from tests.examples import FEW, case_to_keep
+from tests.examples import MAX_QUICK_EXAMPLES, example_decorator
 from tests.models import configs, seeds
 from tests.processes import run_fresh
 
@@ -19,10 +19,10 @@ DRAWN = """
 
     @max_examples(100)
     @given(st.integers(0, 1000), st.text(), st.floats())
-    def law(number, text, decimal):
+    def test(number, text, decimal):
         drawn.append((number, text, decimal))
 
-    law()
+    test()
     print(repr(drawn))
 """
 
@@ -33,9 +33,9 @@ def drawn(before: str = "", **added: str) -> str:
 
 
 def test_examples_do_not_depend_on_what_is_imported():
-    """Hypothesis likes to draw the constants of modules that happen to be loaded, which other tests decide."""
+    """Hypothesis draws constants of the modules that happen to be loaded, which depends on the other tests."""
     alone = drawn()
-    assert alone.count("(") == FEW
+    assert alone.count("(") == MAX_QUICK_EXAMPLES
     assert (
         drawn("import tests.data.test_subword_segmentation, tests.server.running, glassformer.builtin.street.lexicon")
         == alone
@@ -48,20 +48,20 @@ def test_all_examples_are_fresh_ones():
     assert one.count("(") >= 100
 
 
-def test_a_failure_can_be_kept():
-    """What is printed is a decorator that repeats the failure."""
+def test_a_failure_is_printed_as_an_example():
+    """The printed line is a decorator that repeats the failure."""
     tried = []
 
     @given(config=configs(), seed=seeds)
-    def law(config, seed):
+    def failing(config, seed):
         tried.append((config, seed))
         assert config.d_model < 5, "too wide"
 
-    with pytest.raises(AssertionError) as found:
-        law()
-    notes = [note.replace("    seed=", "    made=<Made at 0x1>,\n    seed=") for note in found.value.__notes__]
+    with pytest.raises(AssertionError) as error:
+        failing()
+    notes = [note.replace("    seed=", "    made=<Made at 0x1>,\n    seed=") for note in error.value.__notes__]
     report = "\n".join(f"E   {line}" for note in notes for line in note.splitlines())
-    keep = eval(case_to_keep(report).removeprefix("@"), {"example": example, "ModelConfig": ModelConfig})
-    assert keep(given(config=configs(), seed=seeds)(lambda config, seed: None))
+    decorator = eval(example_decorator(report).removeprefix("@"), {"example": example, "ModelConfig": ModelConfig})
+    assert decorator(given(config=configs(), seed=seeds)(lambda config, seed: None))
     assert tried[-1][0].d_model == 5
-    assert case_to_keep("E   assert 1 == 2") is None
+    assert example_decorator("E   assert 1 == 2") is None

@@ -1,9 +1,10 @@
-"""The house itself: import directions, names, the README, and how fast the door opens."""
+"""Structure of the repository: import directions, public names, README and docs, and what importing loads."""
 
 import ast
 import importlib.util
 import re
 import shlex
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -22,45 +23,78 @@ SOURCE = ROOT / "src" / "glassformer"
 SLOW = ("glassformer train", "glassformer bench")
 
 
-def rooms() -> dict[str, set[str]]:
-    """What docs/map.md allows: room -> the rooms it may import."""
+def allowed_imports() -> dict[str, set[str]]:
+    """The table of docs/map.md: package -> the packages it may import."""
     table = (ROOT / "docs/map.md").read_text().split("Inside `model`")[0]
     rows = re.findall(r"^\| `(\w+)` \| ([`\w, ]+) \|", table, re.MULTILINE)
-    return {room: set(re.findall(r"`(\w+)`", allowed)) for room, allowed in rows}
+    return {package: set(re.findall(r"`(\w+)`", allowed)) for package, allowed in rows}
 
 
-def imported_rooms(file: Path) -> set[str]:
-    found = set()
+def imported_packages(file: Path) -> set[str]:
+    packages = set()
     for node in ast.walk(ast.parse(file.read_text())):
         modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}: imports are written out"
+            assert node.level == 0, f"{file}: relative imports are not used"
             modules = [node.module]
-        found |= {module.split(".")[1] for module in modules if module.startswith("glassformer.")}
-    return found
+        packages |= {module.split(".")[1] for module in modules if module.startswith("glassformer.")}
+    return packages
 
 
-def test_rooms_import_only_rooms_below_them():
-    allowed = rooms()
+def test_packages_import_only_packages_below_them():
+    allowed = allowed_imports()
     for file in SOURCE.rglob("*.py"):
-        room = file.relative_to(SOURCE).parts[0].removesuffix(".py")
-        if room in ("__init__", "__main__"):
-            continue  # the front doors know every room
-        assert room in allowed, f"docs/map.md does not know the room {room}"
-        beyond = imported_rooms(file) - allowed[room] - {room}
-        assert not beyond, f"{file.relative_to(ROOT)} imports {beyond}"
+        package = file.relative_to(SOURCE).parts[0].removesuffix(".py")
+        if package in ("__init__", "__main__"):
+            continue  # the entry points may import every package
+        assert package in allowed, f"docs/map.md has no row for the package {package}"
+        forbidden = imported_packages(file) - allowed[package] - {package}
+        assert not forbidden, f"{file.relative_to(ROOT)} imports {forbidden}"
 
 
-def test_the_arrows_point_one_way():
-    allowed = rooms()
+def test_imports_point_one_way():
+    allowed = allowed_imports()
     below: set[str] = set()
-    for room in reversed(allowed):  # the table is written from the top down
-        assert allowed[room] <= below, room
-        below.add(room)
+    for package in reversed(allowed):  # the table is written from the top down
+        assert allowed[package] <= below, package
+        below.add(package)
+
+
+COMMANDS = {"doctor", "figure", "street", "trace", "train", "what_if"}
+"""Modules of cli that are named after what they run."""
+
+
+def test_no_module_name_is_used_twice():
+    """One word, one meaning: a module's name says which package it is in."""
+    files = [file for file in SOURCE.rglob("*.py") if not file.name.startswith("__")]
+    packages = [file.parent for file in SOURCE.rglob("__init__.py")]
+    names = Counter(path.stem for path in (*files, *packages))
+    assert {name for name, count in names.items() if count > 1} == COMMANDS
+
+
+def test_no_public_class_name_is_used_twice():
+    classes = Counter(
+        node.name
+        for file in SOURCE.rglob("*.py")
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in classes.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("word", ["whoever", "how-manieth", "the seeds", "seed's question"])
+def test_riddles_do_not_return(word):
+    """Words of ours that no reader knew; see CONTRIBUTING.md."""
+    places = [ROOT / "src", ROOT / "docs", ROOT / "recipes", ROOT / "frontend/src", ROOT / "README.md"]
+    files = [file for place in places for file in ([place] if place.is_file() else place.rglob("*"))]
+    texts = {
+        file: file.read_text() for file in files if file.suffix in (".py", ".md", ".toml", ".ts", ".svelte", ".h", ".c")
+    }
+    assert [str(file) for file, text in texts.items() if re.search(rf"\b{word}\b", text, re.IGNORECASE)] == []
 
 
 @pytest.mark.parametrize("package", ["transformers", "beartype", "hypothesis", "pytest"])
-def test_what_serves_the_tests_stays_out_of_the_source(package):
+def test_packages_for_tests_are_not_imported_by_the_source(package):
     for file in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             names = [name.name for name in node.names] if isinstance(node, ast.Import) else []
@@ -69,7 +103,7 @@ def test_what_serves_the_tests_stays_out_of_the_source(package):
 
 
 def test_names_md_is_what_the_model_has():
-    """If this fails, a parameter or tap changed its name. Parameters are a file format: think, then `make names`."""
+    """If this fails, a parameter or tap was renamed. Parameter names are a file format: think, then `make names`."""
     spec = importlib.util.spec_from_file_location("write_names", ROOT / "docs/write_names.py")
     write_names = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(write_names)
@@ -77,7 +111,7 @@ def test_names_md_is_what_the_model_has():
 
 
 def test_names_md_lists_every_name_of_the_tiny_preset():
-    """The page itself, unfolded, against the model: not what the script says of it."""
+    """Compares the page itself with the model, without the script that writes it."""
     from glassformer.model import Transformer, preset, taps
 
     model = Transformer(preset("tiny"))
@@ -100,7 +134,7 @@ def readme_commands() -> list[str]:
 
 
 def readme_uses() -> list[Any]:
-    """Each use of our command; those that take half a minute are for `make test-all`."""
+    """The README's uses of the command; those that take half a minute run only in `make test-all`."""
     uses = [line for line in readme_commands() if line.startswith("glassformer")]
     return cases(*(use for use in uses if not use.startswith(SLOW)), more=[use for use in uses if use.startswith(SLOW)])
 
@@ -117,11 +151,11 @@ def test_the_readmes_commands_work(command, tmp_path):
         theirs = load_model(saved(tmp_path / "small"))
         (tmp_path / "opus-mt-en-de").mkdir()
         write_hugging_face(theirs, None, tmp_path / "opus-mt-en-de")
-    if not command.startswith("glassformer train"):  # which makes it
+    if not command.startswith("glassformer train"):  # which creates it
         saved(tmp_path / "runs/mine/best-1")
     done = run_command(*shlex.split(command)[1:], cwd=tmp_path, fresh=ALL)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == "" or command.split()[1] in ("train", "align")  # which tell how it goes, and what it comes to
+    assert done.stderr == "" or command.split()[1] in ("train", "align")  # which print progress and results there
     assert done.stdout
 
 
@@ -140,7 +174,7 @@ def test_the_readmes_python_runs(tmp_path):
 
 @pytest.mark.parametrize("page", sorted(page.name for page in (ROOT / "docs").glob("*.md")))
 def test_the_python_of_the_docs_runs(page, tmp_path):
-    """All of a page in one go: what one example made, the next may use."""
+    """All examples of a page in one process, since later ones may use the results of earlier ones."""
     text = (ROOT / "docs" / page).read_text()
     examples = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     if examples:
@@ -148,7 +182,7 @@ def test_the_python_of_the_docs_runs(page, tmp_path):
 
 
 def test_the_readmes_answer_is_the_code():
-    """The lines that answer the question stand in the source as they stand in the README."""
+    """The README's lines of code that answer its question are verbatim in the source."""
     code = "".join((SOURCE / "model" / name).read_text() for name in ("attention.py", "decoder.py", "layers.py"))
     lines = [line.split("#")[0].strip() for line in blocks("python")[0].splitlines()]
     assert all(line in code for line in lines)
@@ -177,7 +211,7 @@ def test_every_public_name_can_be_had():
 
 
 def test_importing_glassformer_brings_few_packages():
-    """With torch already there; benchmarks/import_time.py says how long it takes."""
+    """With torch already imported; benchmarks/import_time.py measures the time."""
     brought = run_fresh("""
         import sys
         import torch
@@ -208,12 +242,12 @@ def test_help_never_imports_torch():
     """)
 
 
-def test_glassformer_brings_no_heavy_strangers():
+def test_glassformer_imports_no_heavy_third_party_packages():
     run_fresh("""
         import sys
         import glassformer
         for name in glassformer.__all__:
             getattr(glassformer, name)
-        for stranger in ("transformers", "pandas", "beartype", "matplotlib", "torch._dynamo", "torchvision"):
-            assert stranger not in sys.modules, stranger
+        for package in ("transformers", "pandas", "beartype", "matplotlib", "torch._dynamo", "torchvision"):
+            assert package not in sys.modules, package
     """)

@@ -1,4 +1,4 @@
-"""Text in, text out: as many, in order, whatever they are made of."""
+"""Translator: one translation per text, in order, for any text; constraints, splitting, ensembles and errors."""
 
 import pytest
 from hypothesis import given
@@ -36,7 +36,7 @@ def test_a_translation_and_a_score_agree(translator, line):
     [translation] = translator.answer([line])
     best = translation.answers[0]
     assert best.text == tokenizer().decode(best.ids)
-    if tokenizer().encode(best.text, "target") == best.ids:  # else the model cut its own text in another way
+    if tokenizer().encode(best.text, "target") == best.ids:  # else the model segmented its text in another way
         [scored] = translator.score([line], [best.text])
         assert scored.score == pytest.approx(best.score, abs=1e-5)
         assert scored.log_probabilities == pytest.approx(best.log_probabilities, abs=1e-4)
@@ -45,25 +45,25 @@ def test_a_translation_and_a_score_agree(translator, line):
 @max_examples(60)
 @given(texts.filter(str.strip), st.integers(2, 5), st.booleans())
 def test_alternatives_are_distinct_texts_best_first(line, n_best, draw):
-    how = Sample(n_best=n_best, **short) if draw else Beam(size=n_best, n_best=n_best, **short)
-    [translation] = Translator(model(), tokenizer(), how).answer([line])
-    found = [answer.text for answer in translation.answers]
-    assert 1 <= len(found) <= n_best
-    assert len(set(found)) == len(found)
+    search = Sample(n_best=n_best, **short) if draw else Beam(size=n_best, n_best=n_best, **short)
+    [translation] = Translator(model(), tokenizer(), search).answer([line])
+    candidates = [candidate.text for candidate in translation.answers]
+    assert 1 <= len(candidates) <= n_best
+    assert len(set(candidates)) == len(candidates)
     if not draw:
-        scores = [answer.score for answer in translation.answers]
+        scores = [candidate.score for candidate in translation.answers]
         assert scores == sorted(scores, reverse=True)
 
 
 @max_examples(60)
 @given(texts.filter(str.strip), st.sampled_from(["Das", "Die Straße", "x"]), st.sampled_from(["Tier", "zu breit", "é"]))
-def test_wishes_come_true_in_the_text(translator, line, prefix, phrase):
+def test_constraints_are_met_in_the_text(translator, line, prefix, phrase):
     [translation] = translator.answer([line], [Constraints(prefix, (phrase,))])
     assert translation.text.startswith(prefix)
     assert phrase in translation.text
 
 
-def test_a_glossary_speaks_where_its_term_stands(translator):
+def test_a_glossary_applies_to_texts_with_its_term(translator):
     terms = {"street": "Gasse", "dog": "Köter"}
     with_term, without = translator.answer(["The street, wide.", "The streets."], glossary=terms)
     assert "Gasse" in with_term.text
@@ -72,15 +72,15 @@ def test_a_glossary_speaks_where_its_term_stands(translator):
     assert not mentions("hotdog dogs", "dog")
 
 
-def test_a_long_text_is_split_and_said_to_be():
-    whole = Translator(model(), tokenizer(), Beam(size=2, **short), max_tokens=20)
+def test_a_long_text_is_split_and_the_parts_are_counted():
+    limited = Translator(model(), tokenizer(), Beam(size=2, **short), max_tokens=20)
     line = "The animal was tired. " * 12
-    [translation] = whole.answer([line])
+    [translation] = limited.answer([line])
     assert translation.parts > 1
-    parts = [part for part in translation.answers[0].ids if part == 2]
-    assert len(parts) == translation.parts
-    assert whole.answer(["The animal."])[0].parts == 1
-    assert whole.answer([" "])[0].parts == 0
+    ends = [token for token in translation.answers[0].ids if token == 2]
+    assert len(ends) == translation.parts
+    assert limited.answer(["The animal."])[0].parts == 1
+    assert limited.answer([" "])[0].parts == 0
 
 
 def test_learned_positions_limit_what_is_read_in_one_piece():
@@ -89,23 +89,23 @@ def test_learned_positions_limit_what_is_read_in_one_piece():
     assert small.answer(["The animal was tired. " * 12])[0].parts > 1
 
 
-def test_the_most_agreeable_comes_first():
-    drawn = Translator(model(), tokenizer(), Sample(n_best=12, **short))
-    [plain], [agreed] = drawn.answer(["The animal."]), drawn.answer(["The animal."], agree=True)
-    assert {a.text for a in plain.answers} == {a.text for a in agreed.answers}
+def test_minimum_bayes_risk_only_reorders_the_candidates():
+    sampling = Translator(model(), tokenizer(), Sample(n_best=12, **short))
+    [plain], [by_risk] = sampling.answer(["The animal."]), sampling.answer(["The animal."], mbr=True)
+    assert {a.text for a in plain.answers} == {a.text for a in by_risk.answers}
 
 
-def test_models_answer_together_if_they_share_a_tokenizer(tmp_path):
+def test_models_form_an_ensemble_if_they_share_a_tokenizer(tmp_path):
     one, two = saved(tmp_path / "one", seed=1), saved(tmp_path / "two", seed=2)
-    together = Translator.load(one, two)
-    assert together.translate(["The animal."]) != [""]
+    ensemble = Translator.load(one, two)
+    assert ensemble.translate(["The animal."]) != [""]
     assert Translator.load(one, one).translate(["The dog."]) == Translator.load(one).translate(["The dog."])
-    with pytest.raises(InputError, match="ask them one by one"):
-        together.score(["a"], ["b"])
+    with pytest.raises(InputError, match="score with each model separately"):
+        ensemble.score(["a"], ["b"])
     with pytest.raises(InputError, match="another tokenizer"):
         Translator.load(one, "street")
 
 
-def test_half_a_surrogate_pair_is_refused_in_our_words(translator):
+def test_half_a_surrogate_pair_is_an_error_with_a_message(translator):
     with pytest.raises(GlassformerError, match="half of a surrogate pair"):
         translator.translate(["a \ud800 b"])

@@ -1,6 +1,6 @@
 """Glassformer: the encoder-decoder Transformer you can train, run fast, and see through.
 
-Names are imported when they are first used, so that the command line answers before torch is loaded.
+Public names are imported at first use, so that the command line starts without loading torch.
 """
 
 import gc
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Public names, in the order in which one meets them, and the rooms they live in.
-_HOME = {
+# Public names, roughly in the order of use, and the modules they are imported from.
+_MODULES = {
     "train": "training",
     "load": "loading",
     "Translator": "translator",
@@ -54,18 +54,18 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module 'glassformer' has no attribute {name!r}")
     collecting = gc.isenabled()
-    gc.disable()  # importing makes no garbage, and walking through all of torch to find none takes a third of the time
+    gc.disable()  # importing creates no garbage, and collecting while torch is imported takes a third of the time
     try:
-        value = getattr(import_module(f"glassformer.{_HOME[name]}"), name)
+        value = getattr(import_module(f"glassformer.{_MODULES[name]}"), name)
     finally:
         if collecting:
             gc.enable()
-    globals()[name] = value  # from now on found without this function
+    globals()[name] = value  # later lookups do not call this function
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+    return sorted([*globals(), *_MODULES])

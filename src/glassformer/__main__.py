@@ -1,4 +1,4 @@
-"""`python -m glassformer`, which is also what torchrun starts: `torchrun --nproc-per-node 2 -m glassformer train`."""
+"""Entry point of `python -m glassformer`, also under torchrun: `torchrun --nproc-per-node 2 -m glassformer train`."""
 
 from glassformer.cli import main
 

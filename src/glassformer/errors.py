@@ -1,21 +1,21 @@
-"""Everything a user or a file can cause, as one small family. Anything else that is raised is our bug."""
+"""Exceptions for errors caused by users or files. Any other exception that is raised is a bug in glassformer."""
 
 
 class GlassformerError(Exception):
-    """One sentence or two: what was found, where, what was wanted, and the way out."""
+    """Base class. The message is one or two sentences: what was found, where, what was expected, and the way out."""
 
 
 class SettingsError(GlassformerError):
-    """An option that is unknown, missing, of the wrong kind, or that makes no sense beside the others."""
+    """An option that is unknown, missing, of the wrong type, or inconsistent with the others."""
 
 
 class DirectoryError(GlassformerError):
-    """A file or directory that is absent, damaged, incomplete, or not what it says it is."""
+    """A file or directory that is missing, damaged, incomplete, or not of the expected format."""
 
 
 class DataError(GlassformerError):
-    """A text file that cannot be used as it is: its encoding, its lines, its columns, its counterpart."""
+    """A text file that cannot be used as it is: encoding, lines, columns, or a mismatch with its parallel file."""
 
 
 class InputError(GlassformerError):
-    """A value handed to a call that it cannot work with: ids, masks, lengths, names."""
+    """An invalid argument: ids, masks, lengths, names."""

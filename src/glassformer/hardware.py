@@ -1,4 +1,4 @@
-"""What this process may use, and has used, of the machine."""
+"""CPU cores, thread priority and memory of this process."""
 
 import os
 import sys
@@ -6,23 +6,23 @@ import threading
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def step_back(by: int = 5) -> None:
-    """Let other threads go before this one where cores are short: it works, and they answer. Only Linux has
-    priorities of threads; elsewhere nothing happens. Not far back: it still holds Python's lock at times, and whoever
-    waits for that waits for this thread to get a core."""
+def lower_thread_priority(by: int = 5) -> None:
+    """Lower this thread's priority so that request threads run first when cores are scarce. Only Linux has priorities
+    per thread; elsewhere nothing happens. Only slightly: this thread holds Python's GIL at times, and a thread that
+    waits for the GIL waits until this one gets a core."""
     if sys.platform == "linux":
-        own = threading.get_native_id()
-        os.setpriority(os.PRIO_PROCESS, own, min(19, os.getpriority(os.PRIO_PROCESS, own) + by))
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, min(19, os.getpriority(os.PRIO_PROCESS, thread) + by))
 
 
 def peak_memory() -> int:
-    """The most bytes that this process has had so far."""
+    """Peak memory of this process so far, in bytes."""
     try:
-        with open("/proc/self/status") as lines:  # unlike getrusage's, not what the process that started it had
+        with open("/proc/self/status") as lines:  # unlike getrusage, it does not include the parent process's peak
             return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
     except (OSError, StopIteration):
         pass

@@ -1,4 +1,4 @@
-"""Any model, from wherever it comes: ours as it is, another program's through the door."""
+"""`load`: a translator from a model directory, a run, a built-in name, or a model of another program."""
 
 import os
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 from glassformer.data import IdsOnly
 from glassformer.decoding import SearchSettings
 from glassformer.engine import EngineOptions, open_engine
-from glassformer.model_location import is_ours
-from glassformer.translator import LONGEST, Translator
+from glassformer.model_location import is_glassformer_model
+from glassformer.translator import MAX_SOURCE_TOKENS, Translator
 
 
 def load(
@@ -15,21 +15,21 @@ def load(
     *,
     search: SearchSettings | None = None,
     engine: EngineOptions | None = None,
-    max_tokens: int = LONGEST,
+    max_tokens: int = MAX_SOURCE_TOKENS,
     source_language: str | None = None,
     target_language: str | None = None,
     allow_pickle: bool = False,
 ) -> Translator:
-    """A translator of a model directory, a run, a built-in model, or a model of another program.
+    """Load a model directory, a run, a built-in model, or a model of another program as a translator.
 
-    Hugging Face's, Marian's, fairseq's and the tutorial's are recognised by their files. One that came without a
-    tokenizer has its `model`, which takes ids, and says so when it is asked for text. Files of torch.save are opened
-    only if you allow it; nothing in them is run.
+    Models of Hugging Face, Marian, fairseq and bentrevett's tutorial are recognised by their files. Without a tokenizer
+    only the translator's `model` can be used, which takes ids; translating text is an error. Files of torch.save are
+    opened only with `allow_pickle`; no code in them is run.
     """
-    from glassformer.interop.detect import open_foreign  # many files, for those who need them
+    from glassformer.interop.detect import open_foreign  # imports many modules, so only when needed
     from glassformer.interop.hugging_face import is_hugging_face
 
-    if is_ours(path) and not is_hugging_face(Path(path)):
+    if is_glassformer_model(path) and not is_hugging_face(Path(path)):
         return Translator.load(
             path,
             search=search,
@@ -38,13 +38,13 @@ def load(
             source_language=source_language,
             target_language=target_language,
         )
-    opened = open_foreign(
+    imported = open_foreign(
         Path(path), allow_pickle=allow_pickle, source_language=source_language, target_language=target_language
     )
     return Translator(
-        opened.model,
-        opened.tokenizer or IdsOnly(),
+        imported.model,
+        imported.tokenizer or IdsOnly(),
         search,
-        engine=open_engine([opened.model], engine or EngineOptions()),
+        engine=open_engine([imported.model], engine or EngineOptions()),
         max_tokens=max_tokens,
     )

@@ -1,4 +1,4 @@
-"""Where models stand: in a directory of their own, in a run, or built in. Knows nothing of what they are for."""
+"""Model lookup: from a model directory, a run directory or a built-in name to the model directory."""
 
 import os
 from importlib.resources import files
@@ -12,47 +12,49 @@ BUILT_IN = ("street",)
 
 
 def find_model(path: str | os.PathLike[str]) -> Path:
-    """The model directory meant: itself, a run's best model, or a built-in one."""
+    """The model directory for a path: the directory itself, a run's best model, or a built-in model."""
     directory = Path(path)
     if (directory / "config.json").exists():
         if not (directory / MANIFEST).exists():
             raise DirectoryError(
-                f"{directory} is not one of ours, since it has no {MANIFEST}: if it is another program's model, "
-                f"`glassformer convert {directory} NEW` makes it one."
+                f"{directory} is not a glassformer model: it has no {MANIFEST}. If it is another program's model, "
+                f"`glassformer convert {directory} NEW` converts it."
             )
         return directory
     if directory.is_dir():
         for kind in ("best", "step"):
-            if found := numbered(directory, kind):
-                return found[-1]
+            if checkpoints := checkpoint_directories(directory, kind):
+                return checkpoints[-1]
         raise DirectoryError(
-            f"{directory} holds no model of ours: neither config.json nor best-... or step-... is in it. If it is "
-            "another program's, `glassformer convert` makes it one."
+            f"{directory} contains no glassformer model: expected config.json, or best-... or step-... of a run. If it "
+            "is another program's model, `glassformer convert` converts it."
         )
     if str(path) in BUILT_IN:
         return Path(str(files("glassformer") / "builtin" / "models" / str(path)))
-    raise DirectoryError(f"There is no directory {directory}, and no built-in model of that name ({BUILT_IN[0]} is).")
+    raise DirectoryError(
+        f"There is no directory {directory}, and no built-in model of that name (built in: {', '.join(BUILT_IN)})."
+    )
 
 
-def is_ours(path: str | os.PathLike[str]) -> bool:
-    """Whether a model of ours is meant; else it may be another program's, which also calls its settings config.json."""
+def is_glassformer_model(path: str | os.PathLike[str]) -> bool:
+    """Whether the path is a glassformer model; Hugging Face directories also have a config.json, but no manifest."""
     directory = Path(path)
     try:
         if (directory / "config.json").exists():
             return (directory / MANIFEST).exists()
-    except OSError:  # no name of a file: the door will say so
+    except OSError:  # not a valid file name: format detection reports it
         return False
-    return str(path) in BUILT_IN or any(numbered(directory, kind) for kind in ("best", "step"))
+    return str(path) in BUILT_IN or any(checkpoint_directories(directory, kind) for kind in ("best", "step"))
 
 
 def tokenizer_of(directory: Path) -> AnyTokenizer:
-    """The tokenizer beside a model."""
+    """The tokenizer of a model directory."""
     if not (directory / "tokenizer").is_dir():
-        raise DirectoryError(f"{directory} has no tokenizer beside its model: it takes ids, not text.")
+        raise DirectoryError(f"{directory} has no tokenizer: the model takes ids, not text.")
     return read_tokenizer(directory / "tokenizer")
 
 
-def numbered(directory: Path, kind: str) -> list[Path]:
-    """`kind-1`, `kind-2`, ... of a run directory, by their number."""
-    found = [path for path in directory.glob(f"{kind}-*") if path.name.removeprefix(f"{kind}-").isdigit()]
-    return sorted(found, key=lambda path: int(path.name.removeprefix(f"{kind}-")))
+def checkpoint_directories(directory: Path, kind: str) -> list[Path]:
+    """The directories `kind-1`, `kind-2`, ... of a run, sorted by number."""
+    paths = [path for path in directory.glob(f"{kind}-*") if path.name.removeprefix(f"{kind}-").isdigit()]
+    return sorted(paths, key=lambda path: int(path.name.removeprefix(f"{kind}-")))

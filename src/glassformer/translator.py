@@ -1,4 +1,4 @@
-"""Text in, text out: a model, its tokenizer and a search. Knows nothing of how the model came to be."""
+"""Translator: text in, text out, with a model, its tokenizer and a search. Independent of where the model came from."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from glassformer.data.sentence_splitting import split
 from glassformer.data.tokenizer import Side
 from glassformer.decoding import Beam, Hypothesis, PlainStepModel, Request, SearchSettings
 from glassformer.decoding.hypothesis import penalised
-from glassformer.decoding.mbr import most_agreeable
+from glassformer.decoding.mbr import mbr_index
 from glassformer.engine import Engine, EngineOptions, SearchBackend, open_engine
 from glassformer.errors import InputError
 from glassformer.evaluation import sentence_chrf
@@ -24,53 +24,53 @@ from glassformer.inspection.tracing.trace_builder import means_for
 from glassformer.model import Transformer, load_model
 from glassformer.model_location import find_model, tokenizer_of
 
-LONGEST = 512
-"""Source tokens that are translated in one piece, unless told otherwise."""
+MAX_SOURCE_TOKENS = 512
+"""Default limit: a longer source is split into parts."""
 
 
 @dataclass(frozen=True)
 class Constraints:
-    """What is asked of a text's translation."""
+    """Hard constraints on the translation of a text."""
 
     prefix: str = ""
-    """How it must begin."""
+    """Text that the translation must begin with."""
     phrases: tuple[str, ...] = ()
-    """What must occur in it."""
+    """Phrases that must occur in the translation."""
 
 
 @dataclass(frozen=True)
 class TranslationCandidate:
-    """One translation of a text, and how likely the model finds it."""
+    """One candidate translation of a text, with its probabilities under the model."""
 
     text: str
     ids: list[int]
-    """As the model wrote them, with the end of sentence."""
+    """Token ids as generated, with the end-of-sentence token."""
     tokens: list[str]
-    """The same as one would show them; ▁ stands for a space."""
+    """The tokens as text, for display; ▁ stands for a space."""
     log_probabilities: list[float]
-    """Of each token after those before it, in nats."""
+    """Of each token given the ones before it, in nats."""
     score: float
-    """What answers are compared by: the sum of them after the length penalty."""
+    """The sum of the log-probabilities after the length penalty; candidates are ranked by it."""
 
 
 @dataclass(frozen=True)
 class Translation:
-    """What became of a text."""
+    """The result of translating one text."""
 
     source: str
     answers: list[TranslationCandidate]
-    """Best first; none for a blank text."""
+    """The candidates, best first; empty for a blank text."""
     parts: int = 1
-    """How many parts the text was split into because it was too long; 0 for a blank text."""
+    """Number of parts that a text over the length limit was split into; 0 for a blank text."""
 
     @property
     def text(self) -> str:
-        """The best answer's; a blank text stays blank."""
+        """The text of the best candidate; a blank text stays blank."""
         return self.answers[0].text if self.answers else ""
 
 
 class Translator:
-    """Translates text with a model that is ready to run."""
+    """Translates text with a loaded model, and traces, scores and modifies it."""
 
     def __init__(
         self,
@@ -79,14 +79,14 @@ class Translator:
         search: SearchSettings | None = None,
         *,
         engine: Engine | None = None,
-        max_tokens: int = LONGEST,
+        max_tokens: int = MAX_SOURCE_TOKENS,
     ) -> None:
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.search: SearchSettings = search or Beam()
         self.engine: Engine = engine or SearchBackend(PlainStepModel(model))
-        self.together = 1
-        """Models that answer."""
+        self.n_models = 1
+        """Number of models in the ensemble."""
         self.max_tokens = min(max_tokens, self.engine.max_tokens or max_tokens)
 
     @classmethod
@@ -96,32 +96,32 @@ class Translator:
         *others: str | os.PathLike[str],
         search: SearchSettings | None = None,
         engine: EngineOptions | None = None,
-        max_tokens: int = LONGEST,
+        max_tokens: int = MAX_SOURCE_TOKENS,
         source_language: str | None = None,
         target_language: str | None = None,
     ) -> "Translator":
-        """From a model directory, a run directory (then its best model) or the name of a built-in model.
+        """Load a model directory, a run directory (its best model) or a built-in model by name.
 
-        Several models with one tokenizer answer together, by the mean of their probabilities. A model of many
-        languages is told which two it is about.
+        Several models with the same tokenizer form an ensemble, which averages their probabilities. The languages are
+        for multilingual models.
         """
-        directories = [find_model(one) for one in (path, *others)]
+        directories = [find_model(location) for location in (path, *others)]
         models = [load_model(directory) for directory in directories]
         tokenizers = [tokenizer_of(directory) for directory in directories]
         for directory, tokenizer in zip(directories, tokenizers, strict=True):
             if tokenizer.files() != tokenizers[0].files():
                 raise InputError(
-                    f"{directory} has another tokenizer than {directories[0]}: models that answer together share one."
+                    f"{directory} has another tokenizer than {directories[0]}: models of an ensemble must share one."
                 )
         tokenizer = in_languages(tokenizers[0], source_language, target_language)
         opened = open_engine(models, engine or EngineOptions(), directories[0])
-        found = cls(models[0], tokenizer, search, engine=opened, max_tokens=max_tokens)
-        found.together = len(models)
-        return found
+        translator = cls(models[0], tokenizer, search, engine=opened, max_tokens=max_tokens)
+        translator.n_models = len(models)
+        return translator
 
     @cached_property
-    def _start(self) -> tuple[int, ...]:
-        """What every target begins with, whatever is said: its language, with some models."""
+    def _target_start(self) -> tuple[int, ...]:
+        """The ids that every target begins with: the language token, for some models."""
         return tuple(self.tokenizer.encode("", "target")[:-1])
 
     def __call__(self, text: str) -> str:
@@ -129,40 +129,40 @@ class Translator:
         return self.translate([text])[0]
 
     def translate(self, texts: Iterable[str]) -> list[str]:
-        """One translation a text, in order; a blank text stays blank, and the model is not asked."""
+        """One translation per text, in order; a blank text stays blank, without running the model."""
         return [translation.text for translation in self.answer(texts)]
 
     def answer(
         self,
         texts: Iterable[str],
-        wishes: Sequence[Constraints] | None = None,
+        constraints: Sequence[Constraints] | None = None,
         glossary: Mapping[str, str] | None = None,
-        agree: bool = False,
+        mbr: bool = False,
     ) -> list[Translation]:
-        """Each text's translations with their tokens and probabilities, `search.n_best` at most, in order.
+        """Each text's candidate translations with tokens and probabilities, at most `search.n_best`, in order.
 
-        A text that is too long is split where sentences end. `glossary`: what must occur in the translation of every
-        text in which a term occurs. `agree`: put first the answer that agrees most with all others (minimum Bayes risk
-        with chrF) instead of the likeliest.
+        A text that is too long is split at sentence ends. `glossary`: from a source term to the phrase that must occur
+        in the translation of every text that contains the term. `mbr`: put first the candidate that agrees most with
+        all others (minimum Bayes risk with chrF) instead of the most likely one.
         """
         texts = list(texts)
-        parts = [self._parts(text) for text in texts]
-        wishes = wishes or [Constraints()] * len(texts)
+        parts_of_texts = [self._parts(text) for text in texts]
+        constraints = constraints or [Constraints()] * len(texts)
         requests = [
-            self._request(part, ids, wish if number == 0 else Constraints(), glossary or {})
-            for own, wish in zip(parts, wishes, strict=True)
-            for number, (part, ids) in enumerate(own)
+            self._request(part, ids, constraint if number == 0 else Constraints(), glossary or {})
+            for parts, constraint in zip(parts_of_texts, constraints, strict=True)
+            for number, (part, ids) in enumerate(parts)
         ]
-        found = iter(self.engine.search(requests, self.search))
+        results = iter(self.engine.search(requests, self.search))
         return [
-            Translation(text, self._answers([next(found) for _ in own], agree), len(own))
-            for text, own in zip(texts, parts, strict=True)
+            Translation(text, self._candidates([next(results) for _ in parts], mbr), len(parts))
+            for text, parts in zip(texts, parts_of_texts, strict=True)
         ]
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[TranslationCandidate]:
-        """How likely the model finds each given translation: the same numbers that its own would have."""
-        if self.together > 1:
-            raise InputError("Several models together translate, but do not score: ask them one by one.")
+        """The probabilities of given translations, computed as for the model's own."""
+        if self.n_models > 1:
+            raise InputError("An ensemble translates but does not score: score with each model separately.")
         encode = self.tokenizer.encode
         scored = decoding.score(
             self.model,
@@ -170,7 +170,7 @@ class Translator:
             [encode(text, "target") for text in targets],
             self.search.length_penalty,
         )
-        return [self._answer([hypothesis]) for hypothesis in scored]
+        return [self._candidate([hypothesis]) for hypothesis in scored]
 
     def trace(
         self,
@@ -183,16 +183,16 @@ class Translator:
         steps: int | None = None,
         changes: Sequence[Change] = (),
     ) -> Trace:
-        """A text's way through the model: every tap by name, and the tree of the search.
+        """A trace of the model on a text: the value of every tap by name, and the search tree.
 
-        With a `target`, the way of that translation instead of the model's own. `hypothesis`: which of those that the
-        search ended is followed, the best first; `node`: any node of its tree. `steps`: only so many target positions.
+        `target`: trace this translation instead of the model's own. `hypothesis`: which finished hypothesis of the
+        search to trace, the best being 0; `node`: any node of the search tree. `steps`: number of target positions.
         """
         search = self.search if isinstance(self.search, Beam) else Beam()
         return trace(
             self.model,
-            self._request(text, self._whole(text, "source"), Constraints(), {}),
-            None if target is None else self._whole(target, "target"),
+            self._request(text, self._encode_unsplit(text, "source"), Constraints(), {}),
+            None if target is None else self._encode_unsplit(target, "target"),
             search=search if beam is None else search.model_copy(update={"size": beam}),
             names=self._names,
             changes=changes,
@@ -204,48 +204,48 @@ class Translator:
     def explore(
         self, text: str, target: str | None = None, *, beam: int = 4, static: bool = False, name: str = ""
     ) -> Any:
-        """The explorer of a text's way through the model, in a notebook: a widget that asks for what it shows.
+        """The explorer for a text, in a notebook: a widget that loads its data from the kernel.
 
         With `static`, or without the extra `notebook`, a page in a frame that needs no kernel. `name`: the model's.
         """
-        import glassformer  # the front door, because notebooks stand above this room
+        import glassformer  # the top-level package, because this module may not import `notebook`
 
         return glassformer.explore(self, text, target, beam=beam, static=static, name=name)
 
     def what_if(self, before: Trace, *changes: Change) -> WhatIf:
-        """A traced text again, with these changes on top of those that its trace was made under."""
+        """Run a traced text again, with these changes on top of the changes of its trace."""
         return what_if(self.model, before, changes, self._names)
 
     def replacing(
         self, before: Trace, old: str, new: str, which: int = 0, after: Sequence[Change] = ()
     ) -> ReplaceToken:
-        """The change that puts another word in the place of one of a traced source.
+        """The change that replaces a word of a traced source by another.
 
-        `which`: of those that are so written, counted from 0. `after`: changes that are made before it, and may have
-        put other tokens there.
+        `which`: index among several occurrences, from 0. `after`: changes that are applied first and may have changed
+        the source tokens.
         """
         ids = changed_request(Request(before.about.source.ids), after).source
-        places = self._written(ids, old)
-        if which < len(places):
-            first, last = places[which]
-            return ReplaceToken(position=first, count=last - first, ids=self._between(new))
+        spans = self._word_spans(ids, old)
+        if which < len(spans):
+            first, last = spans[which]
+            return ReplaceToken(position=first, count=last - first, ids=self._inner_source_ids(new))
         text, pieces = self.tokenizer.decode(ids, "source"), " ".join(self.tokenizer.pieces(ids, "source"))
-        if places:
-            raise InputError(f"{old!r} stands {len(places)} times in {text!r}, counted from 0, and none is {which}.")
-        raise InputError(f"{old!r} does not stand in {text!r} as tokens of its own: {pieces}.")
+        if spans:
+            raise InputError(f"Occurrence {which} of {old!r} in {text!r} is out of range (0 to {len(spans) - 1}).")
+        raise InputError(f"{old!r} does not occur in {text!r} as separate tokens: {pieces}.")
 
     def beginning(self, text: str) -> ForcePrefix:
         """The change that makes a translation begin with a text."""
-        return ForcePrefix(ids=list(self._forced(text)))
+        return ForcePrefix(ids=list(self._inner_target_ids(text)))
 
     def changed(self, *changes: Change, average_over: Sequence[str] = ()) -> "Translator":
-        """A translator whose model is always changed so, to be scored or asked; this one stays as it is.
+        """A translator whose model has these changes in every translation; this one is not modified.
 
         `average_over`: the texts over which `AverageHead` takes its means.
         """
         for change in changes:
             if change.POSITIONAL:
-                raise InputError(f"{change!r} speaks of positions in one sentence: ask `what_if` of that one's trace.")
+                raise InputError(f"{change!r} refers to positions of one sentence: use `what_if` with its trace.")
         model = weight_sharing_copy(self.model)
         requests = [
             self._request(text, ids, Constraints(), {}) for text in average_over for _, ids in self._parts(text)
@@ -257,11 +257,11 @@ class Translator:
         self,
         sources: Sequence[str],
         targets: Sequence[str] | None = None,
-        tell: Callable[[int, int], None] = lambda done, all_: None,
+        progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> list[HeadLoss]:
-        """Every head by what its removal costs on these pairs (or on the model's own translations), dearest first.
+        """All heads by the loss of removing them on these pairs (or on the model's own translations), largest first.
 
-        `tell` hears how many heads are done, and of how many.
+        `progress` is called with the number of heads done and their total number.
         """
         targets = self.translate(sources) if targets is None else targets
         encode = self.tokenizer.encode
@@ -269,74 +269,73 @@ class Translator:
             self.model,
             [encode(text, "source") for text in sources],
             [encode(text, "target") for text in targets],
-            tell,
+            progress,
         )
 
     @cached_property
     def _names(self) -> TokenNames:
         return TokenNames(self.tokenizer.pieces, self.tokenizer.decode)
 
-    def _whole(self, text: str, side: Side) -> list[int]:
-        """The ids of a text that is to be looked at in one piece."""
+    def _encode_unsplit(self, text: str, side: Side) -> list[int]:
+        """The ids of a text that cannot be split into parts."""
         ids = self.tokenizer.encode(text, side)
         if len(ids) > self.max_tokens:
-            raise InputError(
-                f"A text of {len(ids)} tokens is more than the {self.max_tokens} that fit: trace a part of it."
-            )
+            raise InputError(f"The text has {len(ids)} tokens; the limit is {self.max_tokens}. Trace a part of it.")
         return ids
 
-    def _written(self, ids: Sequence[int], word: str) -> list[tuple[int, int]]:
-        """Where a word stands among a source's ids: from which token on, up to but not with which."""
-        found: list[tuple[int, int]] = []
+    def _word_spans(self, ids: Sequence[int], word: str) -> list[tuple[int, int]]:
+        """The token spans (first, end) of a word among a source's ids."""
+        spans: list[tuple[int, int]] = []
         for first in range(len(ids)):
-            if found and first < found[-1][1]:
-                continue  # a mark before it, or it alone: the same word
+            if spans and first < spans[-1][1]:
+                continue  # inside the span just found: the same word, without the mark before it
             for last in range(first + 1, len(ids)):
                 if self.tokenizer.decode(ids[first:last], "source").strip() == word:
-                    found.append((first, last))
+                    spans.append((first, last))
                     break
-        return found
+        return spans
 
-    def _between(self, text: str) -> list[int]:
-        """The ids of part of a source, without what every source begins and ends with."""
-        around, ids = self.tokenizer.encode("", "source"), self.tokenizer.encode(text, "source")
-        differs = (i for i, (one, other) in enumerate(zip(around, ids, strict=False)) if one != other)
+    def _inner_source_ids(self, text: str) -> list[int]:
+        """The ids of a text as part of a source, without the special tokens at the ends of every source."""
+        empty, ids = self.tokenizer.encode("", "source"), self.tokenizer.encode(text, "source")
+        differs = (i for i, (one, other) in enumerate(zip(empty, ids, strict=False)) if one != other)
         before = next(differs, None)
         if before is None:
-            raise InputError(f"{text!r} has no tokens that could stand in a word's place: write a word.")
-        return ids[before : len(ids) - (len(around) - before)]
+            raise InputError(f"{text!r} has no tokens that could replace a word: write a word.")
+        return ids[before : len(ids) - (len(empty) - before)]
 
     def _parts(self, text: str) -> list[tuple[str, list[int]]]:
-        """The text in parts that fit, each with its ids; none for a blank one."""
+        """The text in parts within the length limit, each with its ids; none for a blank text."""
         if not text.strip():
             return []
         ids = self.tokenizer.encode(text, "source")
-        if len(ids) <= self.max_tokens:  # as nearly always: it is encoded once
+        if len(ids) <= self.max_tokens:  # the usual case: encoded only once
             return [(text, ids)]
         parts = split(text, lambda part: len(self.tokenizer.encode(part, "source")), self.max_tokens)
         return [(part, self.tokenizer.encode(part, "source")) for part in parts]
 
-    def _request(self, text: str, ids: list[int], wish: Constraints, glossary: Mapping[str, str]) -> Request:
+    def _request(self, text: str, ids: list[int], constraints: Constraints, glossary: Mapping[str, str]) -> Request:
         terms = [translation for term, translation in glossary.items() if mentions(text, term)]
         return Request(
             ids,
-            prefix=(*self._start, *self._forced(wish.prefix)),
-            phrases=tuple(self._forced(phrase) for phrase in (*wish.phrases, *terms)),
+            prefix=(*self._target_start, *self._inner_target_ids(constraints.prefix)),
+            phrases=tuple(self._inner_target_ids(phrase) for phrase in (*constraints.phrases, *terms)),
         )
 
-    def _forced(self, text: str) -> tuple[int, ...]:
-        """The ids of part of a target, without what every target begins and ends with."""
-        return tuple(self.tokenizer.encode(text, "target")[len(self._start) : -1]) if text else ()
+    def _inner_target_ids(self, text: str) -> tuple[int, ...]:
+        """The ids of a text as part of a target, without the special tokens at the ends of every target."""
+        return tuple(self.tokenizer.encode(text, "target")[len(self._target_start) : -1]) if text else ()
 
-    def _answers(self, parts: Sequence[list[Hypothesis]], agree: bool) -> list[TranslationCandidate]:
-        """The texts of hypotheses, the same text once; of a split text the first of every part, the second, ..."""
-        answers = [self._answer(hypotheses) for hypotheses in zip(*parts, strict=False)]
-        if agree and answers:
-            chosen = answers[most_agreeable([answer.text for answer in answers], sentence_chrf)]
-            answers = [chosen, *answers]
-        return list({answer.text: answer for answer in reversed(answers)}.values())[::-1]
+    def _candidates(self, parts: Sequence[list[Hypothesis]], mbr: bool) -> list[TranslationCandidate]:
+        """Candidates with distinct texts. Of a split text, the best hypotheses of all parts are joined, then the second
+        best, and so on."""
+        candidates = [self._candidate(hypotheses) for hypotheses in zip(*parts, strict=False)]
+        if mbr and candidates:
+            chosen = candidates[mbr_index([candidate.text for candidate in candidates], sentence_chrf)]
+            candidates = [chosen, *candidates]
+        return list({candidate.text: candidate for candidate in reversed(candidates)}.values())[::-1]
 
-    def _answer(self, parts: Sequence[Hypothesis]) -> TranslationCandidate:
+    def _candidate(self, parts: Sequence[Hypothesis]) -> TranslationCandidate:
         tokens = [token for hypothesis in parts for token in hypothesis.tokens]
         log_ps = [log_p for hypothesis in parts for log_p in hypothesis.log_probabilities]
         return TranslationCandidate(
@@ -349,17 +348,17 @@ class Translator:
 
 
 def in_languages(tokenizer: AnyTokenizer, source: str | None, target: str | None) -> AnyTokenizer:
-    """The tokenizer for these languages; None leaves one as it is."""
+    """The tokenizer set to these languages; None leaves a language unchanged."""
     if source is None and target is None:
         return tokenizer
     if not isinstance(tokenizer, ForeignTokenizer):
         raise InputError(
-            f"This model knows no language {source or target!r}: of its source and target it knows what its training "
-            "data had."
+            f"This model has no language {source or target!r}: it is not multilingual, and translates between the "
+            "languages of its training data."
         )
-    return tokenizer.between(source, target)
+    return tokenizer.with_languages(source, target)
 
 
 def mentions(text: str, term: str) -> bool:
-    """Whether a term stands in a text as words of its own."""
+    """Whether a term occurs in a text as whole words."""
     return re.search(rf"(?<!\w){re.escape(term)}(?!\w)", text) is not None

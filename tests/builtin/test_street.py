@@ -1,4 +1,4 @@
-"""The built-in corpus says what it promises: correct agreement everywhere, and a test that asks about unseen pairs."""
+"""The street corpus: grammatical agreement in every sentence, and a test split of noun pairs not seen in training."""
 
 import hashlib
 import re
@@ -14,8 +14,8 @@ from glassformer.builtin.street.grammar import (
     HIM_HER_IT,
     NOMINATIVE,
     PAST,
-    SHAPES,
-    SHAPES_ABOUT_PLACES,
+    PLACE_TEMPLATES,
+    TEMPLATES,
     TENSES,
     Plot,
     because,
@@ -38,8 +38,8 @@ def test_it_is_rich_enough_to_be_worth_learning():
             assert sum(noun.gender == gender for noun in nouns) >= 14
     assert len(VERBS) >= 40
     assert len(REASONS) >= 40
-    assert len(set(SHAPES_ABOUT_PLACES)) >= 6
-    # One shape, one tense, one degree alone:
+    assert len(set(PLACE_TEMPLATES)) >= 6
+    # For one template, tense and degree alone:
     assert len(MOVERS) * len(PLACES) * len(VERBS) * len(REASONS) > 1_000_000
     for words in (MOVERS, PLACES, VERBS, REASONS):
         assert len({word.english for word in words}) == len(words), "an English word would have two translations"
@@ -47,16 +47,16 @@ def test_it_is_rich_enough_to_be_worth_learning():
 
 def test_the_pronoun_examples_are_made_by_the_grammar():
     by_name = {word.english: word for word in (*MOVERS, *PLACES, *VERBS, *REASONS)}
-    made = {}
+    pairs = {}
     for reason in ("tired", "wide"):
         plot = Plot(by_name["animal"], by_name["street"], by_name["cross"], by_name[reason], PAST, ("too", "zu"))
         sentence = because(plot)
-        made[sentence.source] = sentence.target
-    assert made == street.PRONOUN_EXAMPLES
+        pairs[sentence.source] = sentence.target
+    assert pairs == street.PRONOUN_EXAMPLES
 
 
 def test_the_same_seed_gives_the_same_sentences_for_ever():
-    """A checksum of the first thousand: results from different machines and years are about the same corpus."""
+    """A checksum of the first thousand: results from different machines and versions are on the same corpus."""
     text = "\n".join(f"{s.source}\t{s.target}" for s in street.sentences("train", 1000))
     assert [s.source for s in street.sentences("train", 50)] == [s.source for s in street.sentences("train", 50)]
     assert [s.source for s in street.sentences("train", 50)] != [s.source for s in street.sentences("train", 50, 1)]
@@ -79,7 +79,7 @@ def test_no_noun_pair_is_in_two_splits_and_every_noun_is_in_training():
 
 @pytest.mark.parametrize("split", ["train", "dev", "test"])
 def test_every_article_and_pronoun_agrees_with_its_noun(split):
-    """Read from the German text, not from the plot: each article before each noun, and each pronoun."""
+    """Checked in the German text, not in the plot: the article before each noun, and each pronoun."""
     genders = {noun.german: noun.gender for noun in (*MOVERS, *PLACES)}
     movers = {noun.german for noun in MOVERS}
     for sentence in some(split):
@@ -88,26 +88,26 @@ def test_every_article_and_pronoun_agrees_with_its_noun(split):
             if word in genders:
                 case = NOMINATIVE if word in movers or before.istitle() else ACCUSATIVE
                 assert before.lower() in {case[genders[word]], NOMINATIVE[genders[word]]}, sentence.target
-        # The place is in the accusative unless it begins the sentence.
+        # The place is accusative unless it begins the sentence.
         place = sentence.plot.place
         article = words[words.index(place.german) - 1]
         assert article in (ACCUSATIVE[place.gender], NOMINATIVE[place.gender].title()), sentence.target
 
-        found = street.pronouns(sentence.target)
-        assert found == ([] if sentence.pronoun is None else [sentence.pronoun]), sentence.target
-        if found:
+        pronouns = street.pronouns(sentence.target)
+        assert pronouns == ([] if sentence.pronoun is None else [sentence.pronoun]), sentence.target
+        if pronouns:
             allowed = {HE_SHE_IT[sentence.plot.referent.gender], HIM_HER_IT[sentence.plot.place.gender]}
-            assert found[0] in allowed
+            assert pronouns[0] in allowed
 
 
-def test_pronouns_are_asked_of_both_sides_and_all_genders_and_not_always():
-    asked = [s for s in some("test") if s.pronoun]
-    assert 0.5 < len(asked) / 5000 < 0.95
+def test_pronouns_have_both_kinds_of_referent_and_all_genders_and_not_every_sentence_has_one():
+    with_pronoun = [s for s in some("test") if s.pronoun]
+    assert 0.5 < len(with_pronoun) / 5000 < 0.95
     for of in ("mover", "place"):
         for gender in GENDERS:
-            assert sum(s.plot.reason.of == of and s.plot.referent.gender == gender for s in asked) > 200
-    decisive = [s for s in asked if s.plot.mover.gender != s.plot.place.gender]
-    assert len(decisive) > len(asked) / 2, "where both have one gender, nothing is asked"
+            assert sum(s.plot.reason.of == of and s.plot.referent.gender == gender for s in with_pronoun) > 200
+    decisive = [s for s in with_pronoun if s.plot.mover.gender != s.plot.place.gender]
+    assert len(decisive) > len(with_pronoun) / 2, "if both nouns have one gender, the pronoun tells nothing"
 
 
 def test_sentences_are_well_formed():
@@ -124,7 +124,7 @@ def test_sentences_are_well_formed():
 
 
 def every_plot_of(english: str) -> Iterator[Plot]:
-    """Whatever the words of this sentence allow."""
+    """All plots with the words of this sentence."""
     movers, places, reasons = ([w for w in words if w.english in english] for words in (MOVERS, PLACES, REASONS))
     degrees = [("very", "sehr"), ("so", "so"), ("too", "zu"), ("", "")]
     return starmap(Plot, product(movers, places, VERBS, reasons, TENSES, degrees))
@@ -135,31 +135,31 @@ def test_the_docs_show_real_sentences_and_true_counts():
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", page, re.MULTILINE)[1:]
     assert len(rows) >= 6
     for english, german in rows:
-        made = {
+        generated = {
             (sentence.source, sentence.target)
             for plot in every_plot_of(english)
-            for shape in (SHAPES if plot.reason.of == "mover" else SHAPES_ABOUT_PLACES)
-            if (sentence := shape(plot)).source == english
+            for template in (TEMPLATES if plot.reason.of == "mover" else PLACE_TEMPLATES)
+            if (sentence := template(plot)).source == english
         }
-        assert made == {(english, german.replace("**", ""))}
+        assert generated == {(english, german.replace("**", ""))}
     counts = [len(MOVERS) + len(PLACES), len(VERBS), len(REASONS)]
     assert "{} nouns of all three\ngenders, {} verbs, {} reasons".format(*counts) in page
 
 
-def test_different_sentences_only():
+def test_no_sentence_is_repeated():
     sources = [sentence.source for sentence in some("test", 5000)]
     assert len(set(sources)) == len(sources)
 
 
 def test_one_source_has_one_translation():
-    """Otherwise no model could be right about it."""
+    """Otherwise no model could always be right."""
     known: dict[str, str] = {}
     for sentence in islice(street.sentences("train", 60_000, seed=3), 60_000):
         assert known.setdefault(sentence.source, sentence.target) == sentence.target
     for mover, place in ((MOVERS[0], PLACES[0]), (MOVERS[20], PLACES[15])):
         for verb in VERBS:
             for reason in REASONS[::7]:
-                for tense in TENSES if verb.is_a_choice else TENSES[:-2]:
-                    for shape in SHAPES if reason.of == "mover" else SHAPES_ABOUT_PLACES:
-                        made = shape(Plot(mover, place, verb, reason, tense, ("very", "sehr")))
-                        assert known.setdefault(made.source, made.target) == made.target
+                for tense in TENSES if verb.is_voluntary else TENSES[:-2]:
+                    for template in TEMPLATES if reason.of == "mover" else PLACE_TEMPLATES:
+                        sentence = template(Plot(mover, place, verb, reason, tense, ("very", "sehr")))
+                        assert known.setdefault(sentence.source, sentence.target) == sentence.target

@@ -1,4 +1,4 @@
-"""What is always true of the model, tried on random small models in float64."""
+"""Invariants of the model, tested on random small models in float64."""
 
 import pytest
 import torch
@@ -36,7 +36,7 @@ def test_one_token_at_a_time_equals_all_at_once(config, source_lengths, pieces, 
 @max_examples(100)
 @given(configs(), seeds, st.data())
 @torch.no_grad()
-def test_reordered_rows_go_on_as_if_they_had_always_stood_there(config, seed, data):
+def test_reordered_rows_continue_as_if_they_had_always_been_in_that_order(config, seed, data):
     """transformers#46612, fairseq2#307: a cache that is not reordered, or not when row counts coincide."""
     model = build(config, seed)
     source = sources(config, [4, 7, 5], seed)
@@ -47,22 +47,22 @@ def test_reordered_rows_go_on_as_if_they_had_always_stood_there(config, seed, da
     before = model.start(source)
     model.step(target[:, :3], before)
 
-    chosen = state.reorder(rows)
-    close(model.step(target[rows, 3:], chosen), model(source[rows], target[rows])[:, 3:])
-    close(model.step(target[:, 3:], state), model.step(target[:, 3:], before))  # the old state was not touched
+    reordered = state.reorder(rows)
+    close(model.step(target[rows, 3:], reordered), model(source[rows], target[rows])[:, 3:])
+    close(model.step(target[:, 3:], state), model.step(target[:, 3:], before))  # the old state is unchanged
 
 
 @max_examples(150)
 @given(configs(), lengths, seeds)
 @torch.no_grad()
-def test_the_fused_path_equals_the_open_path(config, source_lengths, seed):
+def test_fused_attention_equals_explicit_attention(config, source_lengths, seed):
     model = build(config, seed)
     source, target = sources(config, source_lengths, seed), targets(config, [5] * len(source_lengths), seed)
-    silent = model(source, target)
+    fused = model(source, target)
     with record(model):
-        heard = model(source, target)
-    close(heard, silent)
-    assert torch.equal(model(source, target), silent), "listening must leave no trace behind"
+        recorded = model(source, target)
+    close(recorded, fused)
+    assert torch.equal(model(source, target), fused), "recording must have no lasting effect"
 
 
 @max_examples(150)
@@ -75,9 +75,9 @@ def test_a_sentence_alone_equals_the_same_sentence_among_others(config, source_l
     target_lengths = [2 + length % 5 for length in source_lengths]
     target = targets(config, target_lengths, seed)
     together = model(source, target)
-    for i, (own, own_target) in enumerate(zip(source_lengths, target_lengths, strict=True)):
-        alone = model(source[i : i + 1, :own], target[i : i + 1, :own_target])
-        close(together[i : i + 1, :own_target], alone)
+    for i, (source_length, target_length) in enumerate(zip(source_lengths, target_lengths, strict=True)):
+        alone = model(source[i : i + 1, :source_length], target[i : i + 1, :target_length])
+        close(together[i : i + 1, :target_length], alone)
 
 
 @max_examples(60)
@@ -93,34 +93,34 @@ def test_a_permuted_batch_gives_permuted_results(config, order, seed):
 @pytest.mark.parametrize("norm_first", [True, False])
 @torch.no_grad()
 def test_the_order_of_tokens_matters(positions, norm_first):
-    """Two source tokens exchanged give more than two rows exchanged: without positions, it would be just that."""
+    """Exchanging two source tokens does more than exchange two rows of the output, as it would without positions."""
     model = build(preset("tiny", vocab_size=20, d_model=16, positions=positions, norm_first=norm_first))
     source = torch.tensor([[4, 5, 6, 7, 8]])
     order = torch.tensor([0, 3, 2, 1, 4])
     visible = model.visible(source)
-    there, back = model.encode(source, visible), model.encode(source[:, order], visible)[:, order]
-    assert (there - back).abs().max() > 1e-6  # a thousand million times the rounding
+    memory, permuted = model.encode(source, visible), model.encode(source[:, order], visible)[:, order]
+    assert (memory - permuted).abs().max() > 1e-6  # a thousand million times the rounding error
 
 
 @max_examples(40)
 @given(configs(positions="rotary"), st.integers(1, 100), seeds)
 @torch.no_grad()
 def test_with_rotary_positions_only_distances_count(config, shift, seed):
-    """The same vectors, all of them further on, look at each other as before."""
+    """Attention between the same vectors is unchanged when all positions are shifted."""
     model = build(config, seed)
     attention = model.encoder.layers[0].self_attention
     x = torch.randn(2, 5, config.d_model, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-    found = [
-        attention(x, *attention.keys_values(x, turn), None, None, turn)
-        for turn in (model.encoder.order(first, 5, like=x).turn for first in (0, shift))
+    outputs = [
+        attention(x, *attention.keys_values(x, rotation), None, None, rotation)
+        for rotation in (model.encoder.position_terms(first, 5, like=x).rotation for first in (0, shift))
     ]
-    close(*found)
+    close(*outputs)
 
 
 @max_examples(100)
 @given(configs(), st.integers(1, 6), seeds)
 def test_no_position_sees_the_future(config, cut, seed):
-    """By the numbers and by the gradient: a value can coincide by chance, a gradient of exactly 0 cannot."""
+    """By value and by gradient: values can coincide by chance, a gradient of exactly 0 cannot."""
     model = build(config, seed)
     source, target = sources(config, [6, 3], seed), targets(config, [7, 7], seed)
     other = target.clone()
@@ -143,7 +143,7 @@ def test_nothing_in_padding_changes_anything(config, poison, seed):
     model = build(config, seed)
     source, target = sources(config, [6, 2, 4], seed), targets(config, [3, 5, 1], seed)
     tokens = torch.arange(target.shape[1]) < torch.tensor([[3], [5], [1]])
-    real = torch.arange(config.vocab_size) != config.pad_id  # padding's own logit may be poisoned where it is tied
+    real = torch.arange(config.vocab_size) != config.pad_id  # with tied output, padding's own logit may be poisoned
     clean = model(source, target)[tokens][:, real]
     visible = model.visible(source)
     memory = model.encode(source, visible)
@@ -165,7 +165,7 @@ def test_nothing_in_padding_changes_anything(config, poison, seed):
 @max_examples(60)
 @given(configs(), seeds)
 def test_a_sentence_of_nothing_but_padding_stays_finite(config, seed):
-    """pytorch#103749, transformers#38690: a row that may look at nothing becomes NaN, and training with it."""
+    """pytorch#103749, transformers#38690: a fully masked row becomes NaN, and with it the training."""
     model = build(config, seed).train()
     source, target = sources(config, [4, 4], seed), targets(config, [3, 3], seed)
     source[1] = config.pad_id
@@ -184,9 +184,9 @@ def test_a_sentence_of_nothing_but_padding_stays_finite(config, seed):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8"])
 def test_a_mask_that_is_not_boolean_is_an_error(dtype):
-    """A mask of 0.0 and 1.0 is accepted by torch and means something else: it is added to the scores.
+    """torch accepts a mask of 0.0 and 1.0 with another meaning: it is added to the scores.
 
-    Asked as a user would ask, in an interpreter that checks no annotations.
+    As a user would call it, in an interpreter without shape checks.
     """
     run_plainly(f"""
         import torch
@@ -263,7 +263,7 @@ def _check_gradients(model: Transformer, fast_mode: bool) -> None:
 
 @max_examples(40)
 @given(configs(), seeds)
-def test_dropout_is_silent_when_not_training_and_repeats_with_its_seed(config, seed):
+def test_dropout_is_off_when_not_training_and_repeats_with_its_seed(config, seed):
     model = build(config, seed)
     source, target = sources(config, [5, 2], seed), targets(config, [4, 4], seed)
     assert torch.equal(model(source, target), model(source, target))
@@ -279,10 +279,10 @@ def test_dropout_is_silent_when_not_training_and_repeats_with_its_seed(config, s
 @given(configs(positions="rotary"), seeds)
 @example(config=preset("tiny", vocab_size=20), seed=0)
 def test_a_model_that_translated_first_can_still_be_trained(config, seed):
-    """A position table made under inference_mode must not be an inference tensor when training asks for it."""
+    """A position table made under inference_mode must not be an inference tensor when training uses it."""
     from glassformer.model import positions
 
-    positions._made.cache_clear()
+    positions._cached.cache_clear()
     model = build(config, seed)
     source, target = sources(config, [5], seed), targets(config, [4], seed)
     with torch.inference_mode():

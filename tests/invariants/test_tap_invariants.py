@@ -1,4 +1,4 @@
-"""What the taps say is what the model computes: every step can be redone from the numbers heard."""
+"""Taps record what the model computes: every step can be recomputed from the recorded values."""
 
 import math
 
@@ -28,96 +28,96 @@ def attentions(model):
 @max_examples(60)
 @given(configs(), seeds)
 @torch.no_grad()
-def test_every_tap_speaks_once_in_a_forward_pass_with_the_shape_its_axes_say(config, seed):
+def test_every_tap_has_one_value_per_forward_pass_with_the_shape_of_its_axes(config, seed):
     model = build(config, seed)
     source, target = sources(config, [6, 4, 1], seed), targets(config, [5, 3, 5], seed)
     sizes = {"B": 3, "S": 6, "T": 5} | {
         letter: getattr(config, dimension.field) for letter, dimension in DIMENSIONS.items() if dimension.field
     }
-    with record(model) as heard:
+    with record(model) as recorded:
         model(source, target)
-    assert list(heard) != []
-    assert set(heard) == set(taps(model))
-    for name in heard:
-        assert len(heard.all(name)) == 1, name
-        assert list(heard[name].shape) == [sizes[letter] for letter in heard.axes(name)], name
+    assert list(recorded) != []
+    assert set(recorded) == set(taps(model))
+    for name in recorded:
+        assert len(recorded.all(name)) == 1, name
+        assert list(recorded[name].shape) == [sizes[letter] for letter in recorded.axes(name)], name
 
 
 @max_examples(80)
 @given(configs(), seeds, st.sampled_from([torch.float32, torch.float64]), st.booleans())
 def test_listening_changes_no_bit_of_output_or_gradient(config, seed, dtype, training):
-    """Not even of what dropout draws."""
+    """Nor of the random numbers that dropout draws."""
     model = build(config, seed, dtype).train(training)
     source, target = sources(config, [6, 4], seed), targets(config, [5, 5], seed)
 
-    def passed():
+    def forward_and_backward():
         torch.manual_seed(seed)
         model.zero_grad()
         logits = model(source, target)
         logits.sum().backward()
         return [logits, *(weight.grad for weight in model.parameters())]
 
-    alone = passed()
+    plain = forward_and_backward()
     with record(model):
-        heard = passed()
-    assert all(torch.equal(one, other) for one, other in zip(alone, heard, strict=True))
+        with_taps = forward_and_backward()
+    assert all(torch.equal(one, other) for one, other in zip(plain, with_taps, strict=True))
 
 
 @max_examples(80)
 @given(configs(), seeds)
 @torch.no_grad()
-def test_attention_can_be_redone_from_what_its_taps_say(config, seed):
-    """x → q, scores → weights → context → the heads' shares → output: each from the one before."""
+def test_attention_can_be_recomputed_from_its_taps(config, seed):
+    """x → q, scores → weights → context → the heads' outputs → output: each from the one before."""
     model = build(config, seed)
     source, target = sources(config, [6, 4], seed), targets(config, [5, 5], seed)
-    with record(model) as heard:
+    with record(model) as recorded:
         model(source, target)
     for name, attention in attentions(model):
-        q, k, v = (heard[f"{name}.{letter}"] for letter in "qkv")
-        scores, weights = heard[f"{name}.scores"], heard[f"{name}.weights"]
-        context, shares, output = (heard[f"{name}.{part}"] for part in ("context", "heads_out", "output"))
-        if config.positions != "rotary":  # there, q is turned after the projection
-            close(q, split_heads(attention.q_proj(heard[f"{name}.input"]), config.n_heads))
-        seen = scores.isfinite()
+        q, k, v = (recorded[f"{name}.{letter}"] for letter in "qkv")
+        scores, weights = recorded[f"{name}.scores"], recorded[f"{name}.weights"]
+        context, heads_out, output = (recorded[f"{name}.{part}"] for part in ("context", "heads_out", "output"))
+        if config.positions != "rotary":  # which rotates q after the projection
+            close(q, split_heads(attention.q_proj(recorded[f"{name}.input"]), config.n_heads))
+        visible = scores.isfinite()
         if config.positions != "relative":
             scale = math.sqrt(config.d_head) if config.scale_scores else 1
-            close(scores[seen], (q @ k.transpose(-2, -1) / scale)[seen])
+            close(scores[visible], (q @ k.transpose(-2, -1) / scale)[visible])
         close(weights, scores.softmax(-1))
-        assert torch.all(weights[~seen] == 0)
+        assert torch.all(weights[~visible] == 0)
         close(weights.sum(-1), torch.ones_like(weights[..., 0]))
         close(context, weights @ v)
         bias = 0 if attention.out_proj.bias is None else attention.out_proj.bias
-        close(output, shares.sum(dim=1) + bias)
+        close(output, heads_out.sum(dim=1) + bias)
         close(output, attention.out_proj(merge_heads(context)))
 
 
 @max_examples(60)
 @given(configs(), seeds)
 @torch.no_grad()
-def test_the_stacks_can_be_redone_from_what_their_taps_say(config, seed):
-    """Residuals add up, norms normalise, layers hand on, the memory and the logits are what they say."""
+def test_the_stacks_can_be_recomputed_from_their_taps(config, seed):
+    """Residuals add up, a layer's output is the next one's input, memory and logits are the recorded ones."""
     model = build(config, seed)
     source, target = sources(config, [6, 4], seed), targets(config, [5, 5], seed)
-    with record(model) as heard:
+    with record(model) as recorded:
         logits = model(source, target)
-    looks_back = "recurrence" if config.decoder_ssru else "self_attention"
+    first_sublayer = "recurrence" if config.decoder_ssru else "self_attention"
     for stack, sublayers in (
         ("encoder", ("self_attention", "feed_forward")),
-        ("decoder", (looks_back, "cross_attention", "feed_forward")),
+        ("decoder", (first_sublayer, "cross_attention", "feed_forward")),
     ):
-        x = heard[f"{stack}.input"]
+        x = recorded[f"{stack}.input"]
         for i in range(len(getattr(model, stack).layers)):
             for sublayer in sublayers:
                 name = f"{stack}.layers.{i}.{sublayer}"
-                residual = heard[f"{name}_norm.residual"]
-                close(residual, x + heard[f"{name}.output"])
-                normed = heard[f"{name}_norm.output"]
-                close(heard[f"{name}.input"], normed if config.norm_first else x)
+                residual = recorded[f"{name}_norm.residual"]
+                close(residual, x + recorded[f"{name}.output"])
+                normed = recorded[f"{name}_norm.output"]
+                close(recorded[f"{name}.input"], normed if config.norm_first else x)
                 x = residual if config.norm_first else normed
-            close(heard[f"{stack}.layers.{i}.hidden"], x)
-        top = heard[f"{stack}.final_norm.output"] if config.norm_first else x
-        close(top if stack == "decoder" else heard["memory"], top)
-    close(heard["logits"], logits)
+            close(recorded[f"{stack}.layers.{i}.hidden"], x)
+        top = recorded[f"{stack}.final_norm.output"] if config.norm_first else x
+        close(top if stack == "decoder" else recorded["memory"], top)
+    close(recorded["logits"], logits)
     top = top / math.sqrt(config.d_model) if config.scale_output else top
     close(logits, F.linear(top, model.output_projection.weight, model.output_projection.bias))
 
@@ -125,14 +125,15 @@ def test_the_stacks_can_be_redone_from_what_their_taps_say(config, seed):
 @max_examples(60)
 @given(configs(decoder_ssru=True, positions="sinusoidal"), seeds)
 @torch.no_grad()
-def test_a_recurrence_can_be_redone_from_what_its_taps_say(config, seed):
-    """Each cell is a mean of what is new and the cell before it, weighed by the forget gate."""
+def test_a_recurrence_can_be_recomputed_from_its_taps(config, seed):
+    """Each cell is the mean of the candidate and the cell before it, weighted by the forget gate."""
     model = build(config, seed)
-    with record(model, "decoder.*.recurrence.*") as heard:
+    with record(model, "decoder.*.recurrence.*") as recorded:
         model(sources(config, [6, 4], seed), targets(config, [5, 5], seed))
     for i, layer in enumerate(model.decoder.layers):
         x, new, forget, cells, y = (
-            heard[f"decoder.layers.{i}.recurrence.{tap}"] for tap in ("input", "candidate", "forget", "cell", "output")
+            recorded[f"decoder.layers.{i}.recurrence.{tap}"]
+            for tap in ("input", "candidate", "forget", "cell", "output")
         )
         unit = layer.recurrence
         close(new, x @ unit.candidate_proj.weight.T)
@@ -146,26 +147,26 @@ def test_a_recurrence_can_be_redone_from_what_its_taps_say(config, seed):
 @given(configs(), seeds)
 @torch.no_grad()
 def test_each_decoder_layer_makes_its_own_keys_and_values_of_the_memory_once_for_each_sentence(config, seed):
-    """The seed's question. K and V of layer l are memory W_K^l and memory W_V^l: not the encoder's, not layer 0's."""
+    """The README's question. K and V of layer l are memory W_K^l and memory W_V^l: not the encoder's, not layer 0's."""
     model = build(config, seed)
     source, target = sources(config, [6, 6], seed), targets(config, [5, 5], seed)
-    with record(model, "memory", "encoder.*", "decoder.*_attention.[kv]") as heard:
+    with record(model, "memory", "encoder.*", "decoder.*_attention.[kv]") as recorded:
         state = model.start(source)
         for column in target.split(1, dim=1):
             model.step(column, state)
 
-    assert len(heard.all("memory")) == 1
+    assert len(recorded.all("memory")) == 1
     for i, layer in enumerate(model.decoder.layers):
         name = f"decoder.layers.{i}.cross_attention"
-        own = layer.cross_attention
-        for letter, projection in (("k", own.k_proj), ("v", own.v_proj)):
-            assert len(heard.all(f"{name}.{letter}")) == 1, "made once, however many tokens are decoded"
-            close(heard[f"{name}.{letter}"], split_heads(projection(heard["memory"]), config.n_heads))
+        attention = layer.cross_attention
+        for letter, projection in (("k", attention.k_proj), ("v", attention.v_proj)):
+            assert len(recorded.all(f"{name}.{letter}")) == 1, "made once, however many tokens are decoded"
+            close(recorded[f"{name}.{letter}"], split_heads(projection(recorded["memory"]), config.n_heads))
             if not config.decoder_ssru:
-                assert len(heard.all(f"decoder.layers.{i}.self_attention.{letter}")) == target.shape[1]
+                assert len(recorded.all(f"decoder.layers.{i}.self_attention.{letter}")) == target.shape[1]
         for other in (*model.encoder.layers, *model.decoder.layers[:i]):
-            foreign = other.self_attention if other in model.encoder.layers else other.cross_attention
-            assert own.k_proj.weight is not foreign.k_proj.weight
-            assert own.v_proj.weight is not foreign.v_proj.weight
-            if foreign is not own:
-                assert (heard[f"{name}.k"] - foreign.keys_values(heard["memory"]).k).abs().max() > 1e-9
+            elsewhere = other.self_attention if other in model.encoder.layers else other.cross_attention
+            assert attention.k_proj.weight is not elsewhere.k_proj.weight
+            assert attention.v_proj.weight is not elsewhere.v_proj.weight
+            if elsewhere is not attention:
+                assert (recorded[f"{name}.k"] - elsewhere.keys_values(recorded["memory"]).k).abs().max() > 1e-9

@@ -1,4 +1,4 @@
-"""A config that makes no sense is refused with a sentence that says why."""
+"""ModelConfig: invalid and inconsistent options are refused with a message; presets; reading and writing."""
 
 import contextlib
 
@@ -35,16 +35,16 @@ from tests.models import configs
         ({"eos_id": 100}, "eos_id = 100 is outside a vocabulary of 100 tokens (0 to 99)."),
         ({"pad_id": -1}, "pad_id = -1 should be greater than or equal to 0."),
         ({"pad_id": 2}, "pad_id and eos_id are both 2"),
-        ({"positions": "rotary", "d_head": 3}, "Rotary positions turn pairs of columns, and d_head = 3 is odd."),
+        ({"positions": "rotary", "d_head": 3}, "Rotary positions rotate pairs of columns, so d_head = 3 must be even."),
         ({"positions": "relative", "relative_buckets": 10}, "must be a multiple of 4"),
-        ({"positions": "relative", "relative_max_distance": 16}, "must be above half of relative_buckets = 32"),
-        ({"positions": "learned", "max_positions": 2, "position_offset": 2}, "leaves none of the max_positions"),
+        ({"positions": "relative", "relative_max_distance": 16}, "must be greater than half of relative_buckets = 32"),
+        ({"positions": "learned", "max_positions": 2, "position_offset": 2}, "leaves no rows of max_positions = 2"),
         ({"max_positions": 100}, "max_positions = 100 has no effect with positions = 'sinusoidal'"),
-        ({"rotary_base": 100.0}, "it belongs to 'rotary'."),
+        ({"rotary_base": 100.0}, "it applies only to 'rotary'."),
         ({"positions": "rotary", "position_offset": 2}, "position_offset = 2 has no effect"),
     ],
 )
-def test_nonsense_is_refused_in_words(options, sentence):
+def test_invalid_options_are_refused_with_a_message(options, sentence):
     given_options = options if sentence.endswith("'vocab_size' is missing.") else {"vocab_size": 100} | options
     with pytest.raises(SettingsError) as error:
         ModelConfig(**given_options)
@@ -52,7 +52,7 @@ def test_nonsense_is_refused_in_words(options, sentence):
     assert "\n" not in str(error.value)
 
 
-def test_several_complaints_come_together():
+def test_several_errors_are_reported_together():
     with pytest.raises(SettingsError) as error:
         ModelConfig(vocab_size=100, eos_id=100, bos_id=200, max_positions=9)
     assert all(name in str(error.value) for name in ("eos_id", "bos_id", "max_positions"))
@@ -86,7 +86,7 @@ def test_every_option_says_what_it_means():
         assert meanings[name].endswith("."), name
 
 
-def test_presets_are_what_they_are_called():
+def test_presets_have_the_published_sizes():
     base, big, tutorial = preset("paper-base"), preset("paper-big"), preset("tutorial")
     assert (base.d_model, base.n_heads, base.d_head, base.d_ff) == (512, 8, 64, 2048)
     assert (base.encoder_layers, base.decoder_layers, base.norm_first, base.dropout) == (6, 6, False, 0.1)

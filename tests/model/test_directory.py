@@ -1,4 +1,4 @@
-"""The model directory: what is saved comes back bit for bit, and what was damaged is never loaded."""
+"""The model directory: a saved model is restored bit for bit, and a damaged one is never loaded."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from glassformer.atomic_directory import MANIFEST, building, verify
 from glassformer.errors import DirectoryError, GlassformerError, SettingsError
 from glassformer.model import Transformer, load_model, preset, save_model
-from tests.examples import dice, max_examples
+from tests.examples import max_examples, seeded_random
 from tests.models import build, configs, seeds, sources, targets
 
 FILES = {"config.json", "model.safetensors", "manifest.json"}
@@ -73,8 +73,8 @@ def test_a_loaded_model_can_be_trained(saved):
 
 
 def test_two_hundred_corruptions_are_all_detected(saved, tmp_path):
-    """safetensors loads 15 % of corrupted files without a word; the seal finds all of them."""
-    pick = dice("corruptions")
+    """safetensors loads 15 % of corrupted files without an error; the checksums detect all of them."""
+    pick = seeded_random("corruptions")
     for number in range(200):
         broken = tmp_path / "broken"
         shutil.copytree(saved, broken)
@@ -82,26 +82,26 @@ def test_two_hundred_corruptions_are_all_detected(saved, tmp_path):
         content = bytearray(file.read_bytes())
         if number % 4 == 0:
             file.write_bytes(content[: pick.randrange(len(content))])
-            done = "truncated"
+            damage = "truncated"
         else:
-            place = pick.randrange(len(content))
-            # Now and then a character that keeps JSON valid, which is the hardest to notice.
+            position = pick.randrange(len(content))
+            # Every second time a character that may keep JSON valid, which is the hardest to notice.
             choices = string.printable.encode() if number % 2 else range(256)
-            content[place] = pick.choice([byte for byte in choices if byte != content[place]])
+            content[position] = pick.choice([byte for byte in choices if byte != content[position]])
             file.write_bytes(content)
-            done = f"byte {place} changed to {content[place]}"
+            damage = f"byte {position} changed to {content[position]}"
         with pytest.raises(GlassformerError):
-            pytest.fail(f"{file.name} {done} and loaded: {load_model(broken)}")
+            pytest.fail(f"{file.name} {damage} and loaded: {load_model(broken)}")
         shutil.rmtree(broken)
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_every_byte_of_every_small_file_matters(saved, name):
-    """Not a sample: each byte of the JSON files, and each of the first of the weights, is changed once."""
+    """Exhaustive, not a sample: each of the first 1500 bytes of each file is changed once."""
     content = (saved / name).read_bytes()
-    for place in range(min(len(content), 1500)):
+    for position in range(min(len(content), 1500)):
         changed = bytearray(content)
-        changed[place] ^= 1
+        changed[position] ^= 1
         (saved / name).write_bytes(changed)
         with pytest.raises(GlassformerError):
             verify(saved)
@@ -109,13 +109,13 @@ def test_every_byte_of_every_small_file_matters(saved, name):
     verify(saved)
 
 
-def reseal(directory: Path) -> None:
-    """Vouch for the files as they now are: so that a test meets what lies behind the checksums."""
+def update_manifest(directory: Path) -> None:
+    """Write a manifest for the files as they are now, so that a test reaches the checks after the checksums."""
     content = {path.name: path.read_bytes() for path in directory.iterdir() if path.name != MANIFEST}
     shutil.rmtree(directory)
-    with building(directory) as aside:
+    with building(directory) as temporary:
         for name, value in content.items():
-            (aside / name).write_bytes(value)
+            (temporary / name).write_bytes(value)
 
 
 def test_missing_surplus_and_misshapen_tensors_are_named_together(saved):
@@ -124,9 +124,9 @@ def test_missing_surplus_and_misshapen_tensors_are_named_together(saved):
     del weights["decoder.layers.3.cross_attention.k_proj.bias"]
     weights["decoder.layers.4.cross_attention.k_proj.bias"] = torch.zeros(8, dtype=torch.float64)
     weights["encoder.final_norm.weight"] = torch.zeros(9, dtype=torch.float64)
-    (saved / "model.safetensors").unlink()  # it is mapped into memory; never write over it
+    (saved / "model.safetensors").unlink()  # it is memory-mapped, so it must not be overwritten in place
     save_file(weights, saved / "model.safetensors")
-    reseal(saved)
+    update_manifest(saved)
     with pytest.raises(DirectoryError) as error:
         load_model(saved)
     for word in (
@@ -142,7 +142,7 @@ def test_weights_that_are_not_numbers_of_one_kind_are_refused(saved):
     weights["encoder.final_norm.weight"] = torch.zeros(8, dtype=torch.int64)
     (saved / "model.safetensors").unlink()
     save_file(weights, saved / "model.safetensors")
-    reseal(saved)
+    update_manifest(saved)
     with pytest.raises(DirectoryError, match="float64, int64"):
         load_model(saved)
 
@@ -159,7 +159,7 @@ def test_weights_that_are_not_numbers_of_one_kind_are_refused(saved):
 def test_a_config_with_something_foreign_in_it_is_refused(saved, change, says):
     config = json.loads((saved / "config.json").read_text())
     (saved / "config.json").write_text(json.dumps(config | change))
-    reseal(saved)
+    update_manifest(saved)
     with pytest.raises(SettingsError) as error:
         load_model(saved)
     assert says in str(error.value)
@@ -170,9 +170,9 @@ def test_a_config_with_something_foreign_in_it_is_refused(saved, change, says):
     ("content", "says"),
     [
         (b'{"vocab_size": 9, "vocab_size": 9}', "'vocab_size' is given twice"),
-        (b'{"vocab_size": NaN}', "NaN is not a number that JSON knows"),
+        (b'{"vocab_size": NaN}', "NaN is not valid in JSON"),
         (b"[" * 100_000, "nested too deeply"),
-        (b"[1]", "holds a list"),
+        (b"[1]", "it contains a list"),
         (b'{"vocab_size": 9', "not readable as JSON"),
         (b'{"vocab_size": "\xff"}', "not readable as JSON"),
         (b" " * 1_000_001, "larger than 1,000,000 bytes"),
@@ -180,7 +180,7 @@ def test_a_config_with_something_foreign_in_it_is_refused(saved, change, says):
 )
 def test_a_config_that_is_not_json_is_refused(saved, content, says):
     (saved / "config.json").write_bytes(content)
-    reseal(saved)
+    update_manifest(saved)
     with pytest.raises(SettingsError, match=says):
         load_model(saved)
 
@@ -190,7 +190,7 @@ def test_a_manifest_that_points_elsewhere_is_refused(saved, name):
     manifest = json.loads((saved / MANIFEST).read_text())
     manifest["files"][name] = {"bytes": 1, "sha256": "0" * 64}
     (saved / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
-    with pytest.raises(DirectoryError, match="entry that no glassformer writes"):
+    with pytest.raises(DirectoryError, match=f"has an invalid entry: {name!r}"):
         load_model(saved)
 
 
@@ -202,10 +202,10 @@ def test_a_link_in_place_of_a_file_is_refused(saved, tmp_path):
 
 
 def test_pickles_are_never_opened(saved):
-    """A directory that holds only somebody's pickle is no model, and is not looked into."""
+    """A directory with only a pickle is not a model, and the pickle is not opened."""
     (saved / "model.safetensors").unlink()
     (saved / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'echo pwned'\ntR.")
-    reseal(saved)
+    update_manifest(saved)
     with pytest.raises(DirectoryError, match=r"does not list model\.safetensors"):
         load_model(saved)
 
@@ -225,6 +225,6 @@ def test_a_directory_that_is_not_there_is_one_sentence(tmp_path):
 
 
 def test_notes_beside_the_model_do_no_harm(saved):
-    """The seal vouches for what it lists; a README that somebody writes later is not a damage."""
+    """Only files in the manifest are verified; a README that is added later is not an error."""
     (saved / "NOTES.md").write_text("trained on a rainy day")
     load_model(saved)

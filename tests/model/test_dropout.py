@@ -1,4 +1,4 @@
-"""Our dropout is dropout: the right share, the right scale, the right gradient, from torch's own seed."""
+"""Dropout: the right share, scale and gradient, reproducible from torch's seed."""
 
 import pytest
 import torch
@@ -18,11 +18,11 @@ def test_it_zeroes_the_right_share_and_keeps_the_mean(p, shape):
 
 
 def test_elements_fall_independently():
-    """Neighbours share a draw of 64 bits; they must not share their fate. Also at distances of 1 to 8."""
+    """Neighbours share a 64-bit draw; they must still be uncorrelated, at distances of 1 to 8."""
     torch.manual_seed(2)
-    kept = (dropout(torch.ones(400_000), 0.5, training=True) > 0).double() - 0.5
+    mask = (dropout(torch.ones(400_000), 0.5, training=True) > 0).double() - 0.5
     for distance in range(1, 9):
-        correlation = (kept[:-distance] * kept[distance:]).mean().item() / 0.25
+        correlation = (mask[:-distance] * mask[distance:]).mean().item() / 0.25
         assert abs(correlation) < 0.01, distance
 
 

@@ -1,4 +1,4 @@
-"""How many numbers a model holds, written out by part and compared with what others published."""
+"""Parameter counts, by part, compared with published ones."""
 
 from collections import Counter
 
@@ -12,7 +12,7 @@ from tests.examples import max_examples
 from tests.models import configs
 
 
-def on_paper(name: str, **changes) -> Transformer:
+def without_weights(name: str, **changes) -> Transformer:
     with torch.device("meta"):
         return Transformer(preset(name, **changes))
 
@@ -20,7 +20,7 @@ def on_paper(name: str, **changes) -> Transformer:
 def test_paper_base_by_part():
     """Table 3, base: N = 6, d_model = 512, d_ff = 2048, h = 8, d_k = d_v = 64, a vocabulary of 37,000."""
     n_layers, d_model, d_ff, heads, d_k, vocabulary = 6, 512, 2048, 8, 64, 37_000
-    attentions = 3 * n_layers  # the encoder's, the decoder's own, the decoder's over the source
+    attentions = 3 * n_layers  # encoder self-attention, decoder self-attention, cross-attention
     matrix = d_model * heads * d_k + heads * d_k
     expected = {
         "W_Q": attentions * matrix,
@@ -31,10 +31,10 @@ def test_paper_base_by_part():
         "norms": 5 * n_layers * 2 * d_model,  # two in an encoder layer, three in a decoder layer
         "embeddings": vocabulary * d_model,  # source, target and output: one matrix (section 3.4)
     }
-    found = Counter()
-    for part in parts(on_paper("paper-base")):
-        found[part.part] += part.size
-    assert found == expected
+    counts = Counter()
+    for part in parts(without_weights("paper-base")):
+        counts[part.part] += part.size
+    assert counts == expected
     assert sum(expected.values()) == 63_082_496
 
 
@@ -53,30 +53,30 @@ def test_paper_base_by_part():
     ],
 )
 def test_the_rows_of_the_papers_table_3(changes, millions):
-    """The published counts of the base rows agree with a vocabulary of 41,000; with it every row fits its rounding.
+    """The published counts of the base rows imply a vocabulary of 41,000; with it every row agrees within rounding.
 
     (The text says "about 37000", which is what paper-big's 213 million agrees with: see docs/decisions.md.)
     """
-    assert abs(on_paper("paper-base", vocab_size=41_000, **changes).n_parameters / 1e6 - millions) < 0.8
+    assert abs(without_weights("paper-base", vocab_size=41_000, **changes).n_parameters / 1e6 - millions) < 0.8
 
 
 def test_paper_big():
-    assert on_paper("paper-big").n_parameters == 214_245_376  # the paper says 213 million
+    assert without_weights("paper-big").n_parameters == 214_245_376  # the paper says 213 million
 
 
 def test_the_tutorial_has_the_count_it_prints():
     """bentrevett's notebook 6: "The model has 9,038,341 trainable parameters"."""
-    assert on_paper("tutorial").n_parameters == 9_038_341
+    assert without_weights("tutorial").n_parameters == 9_038_341
 
 
 @max_examples(50)
 @given(configs())
-def test_every_parameter_of_every_config_has_its_part(config):
+def test_every_parameter_of_every_config_belongs_to_one_part(config):
     with torch.device("meta"):
         model = Transformer(config)
     assert sum(part.size for part in parts(model)) == model.n_parameters
 
 
 def test_a_model_has_no_buffers():
-    """So nothing can be saved that is not a weight, and nothing be cast that should not."""
-    assert list(on_paper("tiny").buffers()) == []
+    """So nothing but weights can be saved, and nothing can be cast wrongly."""
+    assert list(without_weights("tiny").buffers()) == []

@@ -1,4 +1,4 @@
-"""Positions by the paper's own formula, written out number by number."""
+"""Sinusoidal positions, compared with the paper's formula number by number."""
 
 import math
 
@@ -27,7 +27,7 @@ def test_sinusoidal_positions_are_the_papers_formula(offset, d_model, first):
         for column in range(d_model):
             i = column // 2
             angle = position / 10000 ** (2 * i / d_model)
-            wanted = math.cos(angle) if column % 2 else math.sin(angle)
-            assert tables["sinusoidal"][row, column].item() == pytest.approx(wanted, abs=1e-12)
-            halved = i + sines if column % 2 else i
-            assert tables["sinusoidal-halves"][row, halved].item() == pytest.approx(wanted, abs=1e-12)
+            expected = math.cos(angle) if column % 2 else math.sin(angle)
+            assert tables["sinusoidal"][row, column].item() == pytest.approx(expected, abs=1e-12)
+            column_in_halves = i + sines if column % 2 else i
+            assert tables["sinusoidal-halves"][row, column_in_halves].item() == pytest.approx(expected, abs=1e-12)

@@ -1,4 +1,4 @@
-"""What the model says to input it cannot work with, and that it runs wherever its weights are."""
+"""Transformer: errors for invalid input, devices, and number formats."""
 
 import pytest
 import torch
@@ -23,8 +23,8 @@ from tests.processes import run_plainly
     ],
 )
 def test_impossible_input_is_one_sentence(source, target, says):
-    """Asked as a user would ask, in an interpreter that checks no annotations."""
-    said = run_plainly(f"""
+    """As a user would call it, in an interpreter without shape checks."""
+    output = run_plainly(f"""
         import torch
         from glassformer import GlassformerError, Transformer, preset
         config = preset("tiny", vocab_size=30, positions="learned", max_positions=11, position_offset=2)
@@ -33,8 +33,8 @@ def test_impossible_input_is_one_sentence(source, target, says):
         except GlassformerError as error:
             print(error)
     """)
-    assert says in said
-    assert said.count("\n") == 1
+    assert says in output
+    assert output.count("\n") == 1
 
 
 def test_decoding_past_the_learned_positions_is_an_error_too():
@@ -48,15 +48,15 @@ def test_decoding_past_the_learned_positions_is_an_error_too():
 
 @pytest.mark.parametrize("positions", KINDS_OF_POSITIONS)
 def test_nothing_is_made_on_another_device_than_the_weights(positions):
-    """On torch's device without numbers, an operand that was left on the CPU would be an error."""
+    """On torch's meta device, an operand on the CPU would be an error."""
     model = Transformer(preset("tiny", vocab_size=20, positions=positions)).to("meta")
     source, target = sources(model.config, [5, 3], 0).to("meta"), targets(model.config, [4, 4], 0).to("meta")
     assert model(source, target).device.type == "meta"
     state = model.start(source)
     model.step(target[:, :3], state)
     assert model.step(target[:, 3:], state).device.type == "meta"
-    chosen = state.reorder(torch.tensor([1], device="meta"))
-    assert model.step(target[:1, 3:], chosen).device.type == "meta"
+    reordered = state.reorder(torch.tensor([1], device="meta"))
+    assert model.step(target[:1, 3:], reordered).device.type == "meta"
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])

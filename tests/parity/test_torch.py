@@ -1,4 +1,4 @@
-"""Ours = theirs: with its weights copied over, logits equal torch.nn.Transformer's to 1e-10 in float64."""
+"""Parity with torch.nn.Transformer: with its weights copied, the logits are equal to 1e-10 in float64."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from tests.models import build, sources, targets
 
 
 def copy_attention(ours: nn.Module, theirs: nn.MultiheadAttention) -> None:
-    """torch keeps W_Q, W_K and W_V in one matrix, one above the other."""
+    """torch stores W_Q, W_K and W_V stacked in one matrix."""
     for name, weight, bias in zip("qkv", theirs.in_proj_weight.chunk(3), theirs.in_proj_bias.chunk(3), strict=True):
         projection = getattr(ours, f"{name}_proj")
         projection.weight.copy_(weight)
@@ -32,7 +32,7 @@ def copy_layer(ours: nn.Module, theirs: nn.Module) -> None:
 @pytest.mark.parametrize("norm_first", [True, False], ids=["pre-norm", "post-norm"])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.filterwarnings("ignore:.*nested.tensor")  # torch, on its own fast path
+@pytest.mark.filterwarnings("ignore:.*nested.tensor")  # torch's warning about its own fast path
 @torch.no_grad()
 def test_logits_equal_those_of_torch_nn_transformer(norm_first, activation, seed):
     generator = torch.Generator().manual_seed(seed)
@@ -62,7 +62,7 @@ def test_logits_equal_those_of_torch_nn_transformer(norm_first, activation, seed
         norm_first=norm_first,
         dtype=torch.float64,
     ).eval()
-    if not norm_first:  # the paper's layers end in a norm already; torch puts another on top
+    if not norm_first:  # post-norm layers already end in a norm; torch adds a final norm all the same
         theirs.encoder.norm = theirs.decoder.norm = None
     for weight in theirs.parameters():
         weight.copy_(torch.randn(weight.shape, generator=generator, dtype=torch.float64) * 0.5)
@@ -88,7 +88,7 @@ def test_logits_equal_those_of_torch_nn_transformer(norm_first, activation, seed
 
 
 def test_the_comparison_would_notice_a_swapped_matrix():
-    """The test above is only worth what it can find: with W_K and W_V exchanged in one layer, logits differ."""
+    """Sensitivity of the test above: with W_K and W_V exchanged in one layer, the logits differ."""
     config = ModelConfig(vocab_size=30, d_model=8, n_heads=2, d_ff=8, encoder_layers=1, decoder_layers=1)
     model, other = build(config, 1), Transformer(config).double().eval()
     other.load_state_dict(model.state_dict())

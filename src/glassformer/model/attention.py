@@ -1,7 +1,7 @@
-"""Attention that receives its keys and values, and so never asks where they come from or when they were made.
+"""Multi-head attention over given keys and values, wherever they come from and whenever they were made.
 
-Encoder self-attention makes them on the spot, cached self-attention one position at a time, cross-attention once
-for each sentence. Knows nothing of layers, caches or text.
+Encoder self-attention makes them in the same call, cached self-attention one position at a time, cross-attention once
+per sentence. Independent of layers, caches and text.
 """
 
 import math
@@ -20,7 +20,7 @@ from glassformer.model.tap import Tap
 
 
 class KeyValues(NamedTuple):
-    """What attention looks at: keys to compare with, values to take from."""
+    """The keys that queries are compared with, and the values that are averaged."""
 
     k: Float[Tensor, "B H M K"]
     v: Float[Tensor, "B H M K"]
@@ -51,11 +51,11 @@ class Attention(nn.Module):
         self.heads_out = Tap(f"B H {queries} D")
         self.output = Tap(f"B {queries} D")
 
-    def keys_values(self, memory: Float[Tensor, "B M D"], turn: Float[Tensor, "2 M K"] | None = None) -> KeyValues:
-        """k = memory W_K, v = memory W_V, split into heads: with this attention's own matrices."""
+    def keys_values(self, memory: Float[Tensor, "B M D"], rotation: Float[Tensor, "2 M K"] | None = None) -> KeyValues:
+        """k = memory W_K, v = memory W_V with this attention's own matrices, split into heads."""
         k = split_heads(self.k_proj(memory), self.n_heads)
         v = split_heads(self.v_proj(memory), self.n_heads)
-        return KeyValues(self.k(k if turn is None else rotate(k, turn)), self.v(v))
+        return KeyValues(self.k(k if rotation is None else rotate(k, rotation)), self.v(v))
 
     def forward(
         self,
@@ -64,11 +64,11 @@ class Attention(nn.Module):
         v: Float[Tensor, "B H M K"],
         visible: Bool[Tensor, "#B #H #Q M"] | None,
         bias: Float[Tensor, "H Q M"] | None = None,
-        turn: Float[Tensor, "2 Q K"] | None = None,
+        rotation: Float[Tensor, "2 Q K"] | None = None,
     ) -> Float[Tensor, "B Q D"]:
-        """What each position of x finds in v. `visible` None means everything may be looked at."""
+        """The attention output per position of x. `visible`: which keys each query may attend to; None means all."""
         q = split_heads(self.q_proj(self.input(x)), self.n_heads)
-        q = self.q(q if turn is None else rotate(q, turn))
+        q = self.q(q if rotation is None else rotate(q, rotation))
         context = F.scaled_dot_product_attention(
             q,
             k,
@@ -77,39 +77,37 @@ class Attention(nn.Module):
             dropout_p=self.dropout if self.training else 0.0,
             scale=self.scale,
         )
-        if self.scores.heard or self.weights.heard:
-            changed = self._in_the_open(q, k, v, visible, bias)
+        if self.scores.has_listeners or self.weights.has_listeners:
+            changed = self._explicit(q, k, v, visible, bias)
             context = context if changed is None else changed
         return self.output(self._join(self.context(context)))
 
-    def _in_the_open(
-        self, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, bias: Tensor | None
-    ) -> Tensor | None:
-        """The same, step by step, for whoever listens; the context if they put something else, so that listening
-        alone changes no bit."""
+    def _explicit(self, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, bias: Tensor | None) -> Tensor | None:
+        """Unfused attention, for the listeners of `scores` and `weights`. The context if a listener replaced a value;
+        else None, and the fused result stands, so that listening alone changes no bit."""
         scores = q @ k.transpose(-2, -1) * self.scale
         mask = _mask(visible, bias)
         if mask is not None:
             scores = scores.masked_fill(~mask, -math.inf) if mask.dtype is torch.bool else scores + mask
-        put_scores = self.scores(scores)
+        tapped_scores = self.scores(scores)
         if visible is None:
-            weights = put_scores.softmax(dim=-1)
-        else:  # a row that sees nothing is 0, not 0/0, and its gradient too
-            blind = ~visible.any(dim=-1, keepdim=True)
-            weights = put_scores.masked_fill(blind, 0).softmax(dim=-1).masked_fill(~visible, 0)
-        put_weights = self.weights(weights)
-        if put_scores is scores and put_weights is weights:
+            weights = tapped_scores.softmax(dim=-1)
+        else:  # a fully masked row gives 0, not 0/0, and so does its gradient
+            fully_masked = ~visible.any(dim=-1, keepdim=True)
+            weights = tapped_scores.masked_fill(fully_masked, 0).softmax(dim=-1).masked_fill(~visible, 0)
+        tapped_weights = self.weights(weights)
+        if tapped_scores is scores and tapped_weights is weights:
             return None
-        return dropout(put_weights, self.dropout, self.training) @ v
+        return dropout(tapped_weights, self.dropout, self.training) @ v
 
     def _join(self, context: Tensor) -> Tensor:
-        """Concatenate the heads and multiply by W_O; or, where a listener puts something else, add up the shares."""
-        if self.heads_out.heard:
-            own_columns = self.out_proj.weight.unflatten(1, (self.n_heads, -1))  # head h's share of W_O
-            shares = torch.einsum("bhqk,dhk->bhqd", context, own_columns)
-            put = self.heads_out(shares)
-            if put is not shares:
-                return put.sum(dim=1) if self.out_proj.bias is None else put.sum(dim=1) + self.out_proj.bias
+        """Concatenate the heads and multiply by W_O; if a listener replaced `heads_out`, sum that over the heads."""
+        if self.heads_out.has_listeners:
+            head_columns = self.out_proj.weight.unflatten(1, (self.n_heads, -1))  # head h's columns of W_O
+            heads_out = torch.einsum("bhqk,dhk->bhqd", context, head_columns)
+            tapped = self.heads_out(heads_out)
+            if tapped is not heads_out:
+                return tapped.sum(dim=1) if self.out_proj.bias is None else tapped.sum(dim=1) + self.out_proj.bias
         return self.out_proj(merge_heads(context))
 
 
@@ -122,11 +120,11 @@ def merge_heads(x: Float[Tensor, "B H M K"]) -> Float[Tensor, "B M HK"]:
 
 
 def check_mask(visible: Tensor | None) -> None:
-    """A mask of 0.0 and 1.0 would be added to the scores without a word; so only booleans come in."""
+    """Refuse a mask that is not boolean: torch would silently add a mask of 0.0 and 1.0 to the scores."""
     if visible is not None and visible.dtype is not torch.bool:
         raise InputError(
-            f"A mask must be boolean, True where a position may be looked at; this one is {visible.dtype}. "
-            "Write `mask.bool()` if its ones mean visible, `mask == 0` if it is added to scores."
+            f"A mask must be boolean, True where a position may be attended to; this one is {visible.dtype}. "
+            "Write `mask.bool()` if its ones mean visible, `mask == 0` if it is additive."
         )
 
 

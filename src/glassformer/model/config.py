@@ -1,6 +1,6 @@
-"""What kind of Transformer it is. The defaults are the paper's base model; `presets` names others.
+"""The architecture of a Transformer. The defaults are the paper's base model; `presets` names others.
 
-Every model this package can hold is one of these; a combination that makes no sense is refused here.
+Every model of this package is described by one `ModelConfig`; inconsistent combinations of options are refused here.
 """
 
 from collections.abc import Iterator
@@ -15,58 +15,59 @@ TokenId = Annotated[int, Field(ge=0)]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 
 Positions = Literal["sinusoidal", "sinusoidal-halves", "sinusoidal-fairseq", "learned", "rotary", "relative"]
-Waves = Literal["sinusoidal", "sinusoidal-halves", "sinusoidal-fairseq"]
+SinusoidalKind = Literal["sinusoidal", "sinusoidal-halves", "sinusoidal-fairseq"]
 
 
 class ModelConfig(Settings):
-    """The shape of one encoder-decoder Transformer."""
+    """Architecture and special tokens of one encoder-decoder Transformer."""
 
     vocab_size: Count
-    """Tokens the target may be made of (V)."""
+    """Size of the target vocabulary (V)."""
     source_vocab_size: Count
-    """Tokens the source may be made of; the same as vocab_size unless given."""
+    """Size of the source vocabulary; default: vocab_size."""
 
     d_model: Count = 512
-    """Width of the model (D): the length of the vector that stands for one token."""
+    """Width of the model (D): the length of the vector of one token."""
     n_heads: Count = 8
-    """Heads of every attention (H)."""
+    """Number of attention heads (H)."""
     d_head: Count
-    """Width of one head (K); d_model / n_heads unless given."""
+    """Width of one head (K); default: d_model / n_heads."""
     d_ff: Count = 2048
-    """Width of the feed-forward between its two matrices (F)."""
+    """Inner width of the feed-forward (F)."""
     encoder_layers: Count = 6
-    """Layers of the encoder."""
+    """Number of encoder layers."""
     decoder_layers: Count = 6
-    """Layers of the decoder."""
+    """Number of decoder layers."""
 
     positions: Positions = "sinusoidal"
-    """How the model knows the order of tokens. "sinusoidal": sine and cosine in turn, as the paper writes it;
+    """Position encoding. "sinusoidal": alternating sines and cosines, as in the paper's formula;
     "sinusoidal-halves": all sines, then all cosines, as Hugging Face's Marian does; "sinusoidal-fairseq": the same with
     the slowest wave exactly 10000 times slower than the fastest, as the authors' code, fairseq and Marian do;
-    "learned": a table; "rotary": queries and keys of self-attention are turned by their position; "relative": T5's
-    bias on the scores of self-attention."""
+    "learned": a learned table; "rotary": queries and keys of self-attention are rotated by their position; "relative":
+    T5's bias on the scores of self-attention."""
     max_positions: Count = 1024
-    """Rows of the learned table, and so the longest sentence; the other kinds know no limit."""
+    """Rows of the learned position table, which limit the sentence length; the other kinds have no limit."""
     position_offset: Annotated[int, Field(ge=0)] = 0
-    """Number of the first position, for learned and sinusoidal ones (BART starts at 2)."""
+    """Index of the first position, for learned and sinusoidal positions (BART starts at 2)."""
     rotary_base: Annotated[float, Field(gt=1)] = 10000.0
-    """Base of the rotary angles: the slowest pair of columns turns once in about 6 × base positions."""
+    """Base of the rotary angles: the slowest pair of columns makes one rotation in about 6 × base positions."""
     relative_buckets: Annotated[int, Field(ge=4)] = 32
-    """Distances that the relative bias tells apart."""
+    """Number of buckets into which the relative bias sorts distances."""
     relative_max_distance: Count = 128
-    """From this distance on, the relative bias is the same."""
+    """From this distance on, all distances share one relative bias."""
 
     norm: Literal["layer", "rms"] = "layer"
-    """LayerNorm as in the paper, or RMSNorm (no mean taken off, no bias)."""
+    """LayerNorm as in the paper, or RMSNorm (no mean subtracted, no bias)."""
     norm_first: bool = False
-    """False: norm(x + f(x)), as in the paper. True: x + f(norm(x)), and a last norm on top of each stack."""
+    """False: norm(x + f(x)) (post-norm), as in the paper. True: x + f(norm(x)) (pre-norm), with a final norm on top of
+    each stack."""
     norm_eps: Annotated[float, Field(gt=0)] = 1e-5
-    """What is added to the variance before its root is taken."""
+    """Added to the variance before the square root."""
 
     activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "relu"
-    """What stands between the two matrices of the feed-forward."""
+    """Activation between the two matrices of the feed-forward."""
     gated: bool = False
-    """Whether the activation gates a second product: act(x W_gate) * (x W_up)."""
+    """Whether the feed-forward is gated: act(x W_gate) * (x W_up)."""
 
     share_embeddings: bool = True
     """Whether source and target share one embedding table."""
@@ -75,42 +76,42 @@ class ModelConfig(Settings):
     scale_embeddings: bool = True
     """Whether embeddings are multiplied by √d_model (section 3.4)."""
     embedding_norm: bool = False
-    """Whether the sum of embedding and position is normalised (BART does)."""
+    """Whether the sum of embedding and position is normalised (as in BART)."""
     output_bias: bool = False
-    """Whether every token of the target vocabulary has a bias of its own."""
+    """Whether the output projection has a bias per token of the target vocabulary."""
     linear_bias: bool = True
     """Whether the projections of attention and feed-forward have biases (T5's have none)."""
     scale_scores: bool = True
-    """Whether scores are divided by √d_head (T5's are not)."""
+    """Whether attention scores are divided by √d_head (T5's are not)."""
     scale_output: bool = False
-    """Whether the decoder's vectors are divided by √d_model before the output projection (T5 1.0's are)."""
+    """Whether decoder outputs are divided by √d_model before the output projection (T5 1.0's are)."""
     decoder_ssru: bool = False
-    """Whether each decoder layer remembers the target so far in one vector, by a recurrent unit in place of
-    self-attention, as the small students of Marian do."""
+    """Whether the decoder layers have a recurrent unit (SSRU), with one state vector for the target so far, in place of
+    self-attention, as Marian's small student models do."""
 
     dropout: Probability = 0.1
-    """On each sub-layer's output and on the embedded input, as in section 5.4."""
+    """Dropout on each sub-layer's output and on the embedded input, as in section 5.4."""
     attention_dropout: Probability = 0.0
-    """On the attention weights; the paper has none."""
+    """Dropout on the attention weights; the paper has none."""
     activation_dropout: Probability = 0.0
-    """Inside the feed-forward, after the activation; the paper has none."""
+    """Dropout inside the feed-forward, after the activation; the paper has none."""
 
     pad_id: TokenId = 0
-    """The token that fills short sentences up, on the right; never looked at."""
+    """Padding token, on the right of short sentences; always masked."""
     bos_id: TokenId = 1
-    """The token that the decoder starts from."""
+    """Start token: the first input of the decoder."""
     eos_id: TokenId = 2
-    """The token that ends a sentence."""
+    """End-of-sentence token."""
 
     @property
     def max_tokens(self) -> int | None:
-        """Tokens that a sentence may have; None for any number."""
+        """Maximum length of a sentence in tokens; None if unlimited."""
         return self.max_positions - self.position_offset if self.positions == "learned" else None
 
     @model_validator(mode="before")
     @classmethod
     def _derive(cls, options: Any) -> Any:
-        """Fill in what follows from other options, so that a config always says the whole."""
+        """Fill in the defaults that follow from other options, so that a config is always complete."""
         defaults = {name: field.default for name, field in cls.model_fields.items()}
         d_model, n_heads = (options.get(name, defaults[name]) for name in ("d_model", "n_heads"))
         derived = {}
@@ -126,13 +127,13 @@ class ModelConfig(Settings):
         return derived | options
 
     @model_validator(mode="after")
-    def _make_sense(self) -> "ModelConfig":
-        complaints = list(self._complaints())
-        if complaints:
-            raise ValueError(" ".join(complaints))
+    def _check_consistency(self) -> "ModelConfig":
+        problems = list(self._problems())
+        if problems:
+            raise ValueError(" ".join(problems))
         return self
 
-    def _complaints(self) -> Iterator[str]:
+    def _problems(self) -> Iterator[str]:
         if self.share_embeddings and self.source_vocab_size != self.vocab_size:
             yield (
                 f"share_embeddings needs one vocabulary, but the source has {self.source_vocab_size} tokens "
@@ -140,38 +141,41 @@ class ModelConfig(Settings):
             )
         smallest = min(self.vocab_size, self.source_vocab_size)
         for name in ("pad_id", "bos_id", "eos_id"):
-            size = smallest if name == "pad_id" else self.vocab_size  # only padding stands on both sides
+            size = smallest if name == "pad_id" else self.vocab_size  # only padding occurs in source and target
             if getattr(self, name) >= size:
                 yield (f"{name} = {getattr(self, name)} is outside a vocabulary of {size} tokens (0 to {size - 1}).")
         if self.pad_id == self.eos_id:
             yield f"pad_id and eos_id are both {self.pad_id}, so the end of a sentence would count as padding."
         if self.positions == "sinusoidal-fairseq" and self.d_model < 4:
-            yield f"positions = 'sinusoidal-fairseq' needs two waves, so d_model = {self.d_model} must be at least 4."
+            yield (
+                f"positions = 'sinusoidal-fairseq' needs at least two frequencies, so d_model = {self.d_model} must be "
+                "at least 4."
+            )
         if self.positions == "relative" and self.decoder_ssru:
-            yield "positions = 'relative' lies on scores of self-attention, and a decoder_ssru has none."
+            yield "positions = 'relative' needs self-attention in the decoder, and decoder_ssru replaces it."
         if self.positions == "rotary" and self.d_head % 2:
-            yield f"Rotary positions turn pairs of columns, and d_head = {self.d_head} is odd."
+            yield f"Rotary positions rotate pairs of columns, so d_head = {self.d_head} must be even."
         if self.positions == "relative":
             if self.relative_buckets % 4:
                 yield (
-                    f"relative_buckets = {self.relative_buckets} must be a multiple of 4: half for each "
+                    f"relative_buckets = {self.relative_buckets} must be a multiple of 4: one half for each "
                     "direction, and half of those for the nearest distances."
                 )
             if self.relative_max_distance <= self.relative_buckets // 2:
                 yield (
-                    f"relative_max_distance = {self.relative_max_distance} must be above half of "
+                    f"relative_max_distance = {self.relative_max_distance} must be greater than half of "
                     f"relative_buckets = {self.relative_buckets}."
                 )
         if self.positions == "learned" and self.position_offset >= self.max_positions:
             yield (
-                f"position_offset = {self.position_offset} leaves none of the max_positions = "
-                f"{self.max_positions} rows for a sentence."
+                f"position_offset = {self.position_offset} leaves no rows of max_positions = "
+                f"{self.max_positions} for a sentence."
             )
         for name, kinds in _ONLY_FOR.items():
             if self.positions not in kinds and getattr(self, name) != type(self).model_fields[name].default:
                 yield (
                     f"{name} = {getattr(self, name)} has no effect with positions = {self.positions!r}; "
-                    f"it belongs to {' and '.join(repr(kind) for kind in kinds)}."
+                    f"it applies only to {' and '.join(repr(kind) for kind in kinds)}."
                 )
 
 

@@ -1,13 +1,13 @@
-"""The decoder: the target so far and the encoder's output in, one vector a target position out."""
+"""The decoder: target tokens and the encoder's output in, one vector per target position out."""
 
 import torch
 
 from glassformer.model.attention import KeyValues
 from glassformer.model.config import ModelConfig
+from glassformer.model.decoder_state import Past
 from glassformer.model.dims import Bool, Float, Int, Tensor
 from glassformer.model.layers import DecoderLayer
 from glassformer.model.stack import Stack
-from glassformer.model.state import Past
 
 
 class Decoder(Stack[DecoderLayer]):
@@ -15,10 +15,10 @@ class Decoder(Stack[DecoderLayer]):
 
     def __init__(self, config: ModelConfig) -> None:
         layers = [DecoderLayer(config) for _ in range(config.decoder_layers)]
-        super().__init__(config, config.vocab_size, "T", looks_ahead=False, layers=layers)
+        super().__init__(config, config.vocab_size, "T", bidirectional=False, layers=layers)
 
     def source_keys_values(self, memory: Float[Tensor, "B S D"]) -> list[KeyValues]:
-        """One encoder output, and from it every layer's own K and V: once a sentence, however long the target."""
+        """Every layer's own K and V of the encoder's output: computed once per sentence, however long the target."""
         return [layer.cross_attention.keys_values(memory) for layer in self.layers]
 
     def forward(
@@ -28,21 +28,22 @@ class Decoder(Stack[DecoderLayer]):
         source_visible: Bool[Tensor, "B S"],
         past: list[Past] | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """Training passes the whole target; decoding the newest tokens, and what it remembers of the others."""
+        """The vectors of `ids`: the whole target in training; in decoding the newest tokens, with the state of the
+        earlier ones in `past`."""
         first = past[0].length if past else 0
         count = ids.shape[1]
         position = torch.arange(first, first + count, device=ids.device)
-        # The first token is the start, even where a model starts from the padding token, as Marian's do.
+        # The first token is the start token, even if that is the padding token, as in Marian's models.
         x = self.embed(ids, (ids != self.config.pad_id) | (position == 0), first)
-        visible = no_future(first, count, ids.device)
-        order = self.order(first, count, like=x)
+        visible = causal_mask(first, count, ids.device)
+        terms = self.position_terms(first, count, like=x)
         for i, layer in enumerate(self.layers):
-            x = layer(x, source[i], source_visible[:, None, None, :], visible, *order, past[i] if past else None)
+            x = layer(x, source[i], source_visible[:, None, None, :], visible, *terms, past[i] if past else None)
         return self.finish(x)
 
 
-def no_future(first: int, queries: int, device: torch.device) -> Bool[Tensor, "1 1 Q M"] | None:
-    """Each query sees the keys up to its own position; None where that is all of them."""
+def causal_mask(first: int, queries: int, device: torch.device) -> Bool[Tensor, "1 1 Q M"] | None:
+    """Each query sees the keys up to its own position; None if that is all of them."""
     if queries == 1:
         return None
     return torch.ones(1, 1, queries, first + queries, dtype=torch.bool, device=device).tril(first)

@@ -1,4 +1,4 @@
-"""The one key of dimensions. Annotations, taps, docs and figures all read their letters here.
+"""Letters of the tensor dimensions, used by shape annotations, taps, docs and figures.
 
 Shapes are checked in the tests (jaxtyping + beartype); outside them the annotations cost nothing.
 """
@@ -14,7 +14,7 @@ __all__ = ["DIMENSIONS", "Bool", "Dimension", "Float", "Int", "Tensor"]
 class Dimension(NamedTuple):
     meaning: str
     field: str | None = None
-    """The field of ModelConfig that fixes its size; None where the input does."""
+    """The field of ModelConfig that sets its size; None if the input does."""
 
 
 DIMENSIONS = {
@@ -22,7 +22,7 @@ DIMENSIONS = {
     "S": Dimension("source positions"),
     "T": Dimension("target positions"),
     "Q": Dimension("query positions, inside attention"),
-    "M": Dimension("memory positions (what is looked up), inside attention"),
+    "M": Dimension("memory positions (of keys and values), inside attention"),
     "D": Dimension("width of the model", "d_model"),
     "H": Dimension("heads", "n_heads"),
     "K": Dimension("width of one head", "d_head"),

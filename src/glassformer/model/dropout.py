@@ -1,18 +1,18 @@
-"""Dropout with cheap random bits: on a CPU, drawing them was a tenth of a training step."""
+"""Dropout with cheap random bits: on a CPU, drawing them took a tenth of a training step."""
 
 import torch
 from torch.nn import functional as F
 
 from glassformer.model.dims import Tensor
 
-LEVELS = 2**16  # a probability is rounded to this many steps
+LEVELS = 2**16  # the probability is rounded to a multiple of 1 / LEVELS
 
 
 def dropout(x: Tensor, p: float, training: bool) -> Tensor:
     """x with each element zeroed with probability p, the others multiplied by 1 / (1 - p); x itself when not training.
 
-    torch draws a random number for every element; here one draw of 64 bits serves four. They come from torch's own
-    generator, so `torch.manual_seed` decides them.
+    torch draws one random number per element; here one 64-bit draw serves four elements. The draws come from torch's
+    generator, so `torch.manual_seed` determines them.
     """
     if not training or p == 0:
         return x
@@ -21,5 +21,5 @@ def dropout(x: Tensor, p: float, training: bool) -> Tensor:
     draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     bits = draws.view(torch.int16)[: x.numel()].view(x.shape)
     dropped = round(p * LEVELS)
-    kept = (bits >= dropped - LEVELS // 2).to(x.dtype)
-    return x * kept.mul_(LEVELS / (LEVELS - dropped))
+    mask = (bits >= dropped - LEVELS // 2).to(x.dtype)
+    return x * mask.mul_(LEVELS / (LEVELS - dropped))

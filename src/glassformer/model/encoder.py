@@ -1,4 +1,4 @@
-"""The encoder: source tokens in, one vector a token out, each informed by all the others."""
+"""The encoder: source tokens in, one context-dependent vector per token out."""
 
 from glassformer.model.config import ModelConfig
 from glassformer.model.dims import Bool, Float, Int, Tensor
@@ -11,11 +11,11 @@ class Encoder(Stack[EncoderLayer]):
 
     def __init__(self, config: ModelConfig) -> None:
         layers = [EncoderLayer(config) for _ in range(config.encoder_layers)]
-        super().__init__(config, config.source_vocab_size, "S", looks_ahead=True, layers=layers)
+        super().__init__(config, config.source_vocab_size, "S", bidirectional=True, layers=layers)
 
     def forward(self, ids: Int[Tensor, "B S"], visible: Bool[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
         x = self.embed(ids, visible)
-        order = self.order(0, ids.shape[1], like=x)
+        terms = self.position_terms(0, ids.shape[1], like=x)
         for layer in self.layers:
-            x = layer(x, visible[:, None, None, :], *order)
+            x = layer(x, visible[:, None, None, :], *terms)
         return self.finish(x)

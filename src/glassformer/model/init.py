@@ -1,4 +1,4 @@
-"""How a model begins: small random matrices, so that every sub-layer starts with outputs of a like size."""
+"""Weight initialisation: small random matrices, so that the outputs of all sub-layers start at a similar scale."""
 
 from torch import nn
 
@@ -7,9 +7,9 @@ from glassformer.model.stack import Embedding
 
 
 def initialise(model: nn.Module) -> None:
-    """Xavier-uniform matrices, zero biases, embeddings of length about 1 (times √D where they are scaled)."""
+    """Xavier-uniform matrices, zero biases, embeddings of norm about 1 (times √D if they are scaled)."""
     if any(weight.is_meta for weight in model.parameters()):
-        return  # shapes without numbers; asking torch for random ones there would import its compiler, for seconds
+        return  # no values to set; drawing random numbers on the meta device would import torch's compiler, for seconds
     for module in model.modules():
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)

@@ -1,6 +1,7 @@
-"""The parts of a layer, and the two kinds of layer. The last one holds the answer to whose W_K and W_V it is.
+"""Norms, feed-forward, recurrence, and the encoder and decoder layers. `DecoderLayer` shows whose W_K and W_V
+cross-attention uses.
 
-Knows nothing of embeddings, stacks or decoding loops.
+Independent of embeddings, stacks and decoding loops.
 """
 
 import torch
@@ -9,9 +10,9 @@ from torch.nn import functional as F
 
 from glassformer.model.attention import Attention, KeyValues
 from glassformer.model.config import ModelConfig
+from glassformer.model.decoder_state import KVCache, Past, RecurrentState
 from glassformer.model.dims import Bool, Float, Tensor
 from glassformer.model.dropout import dropout
-from glassformer.model.state import KVCache, Past, RecurrentState
 from glassformer.model.tap import Tap
 
 
@@ -32,7 +33,7 @@ class Norm(nn.Module):
 
 
 class AddNorm(Norm):
-    """The way around a sub-layer f: norm(x + f(x)) (section 3.1), or x + f(norm(x)) where the norm comes first."""
+    """Residual connection and norm of a sub-layer f: norm(x + f(x)) (section 3.1), or x + f(norm(x)) for pre-norm."""
 
     def __init__(self, config: ModelConfig, length: str) -> None:
         super().__init__(config, length)
@@ -41,11 +42,11 @@ class AddNorm(Norm):
         self.residual = Tap(f"B {length} D")
 
     def before(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
-        """What goes into the sub-layer."""
+        """The input of the sub-layer."""
         return self(x) if self.norm_first else x
 
     def after(self, x: Float[Tensor, "B Q D"], y: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
-        """What comes out, from the sub-layer's input x and its output y."""
+        """The output, from the residual input x and the sub-layer's output y."""
         x = self.residual(x + dropout(y, self.dropout, self.training))
         return x if self.norm_first else self(x)
 
@@ -90,9 +91,9 @@ def activate(x: Tensor, kind: str) -> Tensor:
 
 
 class Recurrence(nn.Module):
-    """A simpler simple recurrent unit: c = f * c_before + (1 - f) * (x W), f = σ(x W_f + b_f); relu(c) goes on.
+    """Simpler simple recurrent unit: c = f * c_before + (1 - f) * (x W), f = σ(x W_f + b_f); its output is relu(c).
 
-    The target so far in one vector instead of keys and values of every position (SSRU: Kim et al., WNGT 2019).
+    One state vector for the target so far instead of keys and values per position (SSRU: Kim et al., WNGT 2019).
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -107,21 +108,21 @@ class Recurrence(nn.Module):
         self.output = Tap("B T D")
 
     def forward(self, x: Float[Tensor, "B T D"], past: RecurrentState) -> Float[Tensor, "B T D"]:
-        """x is the whole target, or the newest tokens of it; `past` is what is left of their elders, and goes on."""
+        """x is the whole target, or its newest tokens; `past` is the state after the earlier ones, updated in place."""
         x = self.input(x)
         candidate = self.candidate(self.candidate_proj(x))
         forget = self.forget(self.forget_proj(x).sigmoid())
         cell = torch.zeros_like(candidate[:, 0]) if past.cell is None else past.cell
         cells = []
-        for kept, new in zip(forget.unbind(1), ((1 - forget) * candidate).unbind(1), strict=True):
-            cell = kept * cell + new
+        for gate, new in zip(forget.unbind(1), ((1 - forget) * candidate).unbind(1), strict=True):
+            cell = gate * cell + new
             cells.append(cell)
         past.length, past.cell = past.length + len(cells), cell
         return self.output(F.relu(self.cell(torch.stack(cells, dim=1))))
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward, each with its way around."""
+    """Self-attention, then feed-forward, each with residual connection and norm."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -136,10 +137,10 @@ class EncoderLayer(nn.Module):
         x: Float[Tensor, "B S D"],
         visible: Bool[Tensor, "B 1 1 S"],
         bias: Float[Tensor, "H S S"] | None = None,
-        turn: Float[Tensor, "2 S K"] | None = None,
+        rotation: Float[Tensor, "2 S K"] | None = None,
     ) -> Float[Tensor, "B S D"]:
         y = self.self_attention_norm.before(x)
-        y = self.self_attention(y, *self.self_attention.keys_values(y, turn), visible, bias, turn)
+        y = self.self_attention(y, *self.self_attention.keys_values(y, rotation), visible, bias, rotation)
         x = self.self_attention_norm.after(x, y)
 
         y = self.feed_forward(self.feed_forward_norm.before(x))
@@ -171,10 +172,10 @@ class DecoderLayer(nn.Module):
         source_visible: Bool[Tensor, "B 1 1 S"],
         target_visible: Bool[Tensor, "1 1 T M"] | None,
         bias: Float[Tensor, "H T M"] | None = None,
-        turn: Float[Tensor, "2 T K"] | None = None,
+        rotation: Float[Tensor, "2 T K"] | None = None,
         past: Past | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """x is the whole target, or the newest tokens of it, whose elders are remembered in `past`.
+        """x is the whole target, or its newest tokens, with the state of the earlier ones in `past`.
 
         `source` is this layer's own K and V of the encoder's output: the same for every target position.
         """
@@ -184,9 +185,9 @@ class DecoderLayer(nn.Module):
             x = self.recurrence_norm.after(x, y)
         else:
             y = self.self_attention_norm.before(x)
-            own = self.self_attention.keys_values(y, turn)
-            own = past.extend(own) if isinstance(past, KVCache) else own
-            y = self.self_attention(y, *own, target_visible, bias, turn)
+            keys_values = self.self_attention.keys_values(y, rotation)
+            keys_values = past.extend(keys_values) if isinstance(past, KVCache) else keys_values
+            y = self.self_attention(y, *keys_values, target_visible, bias, rotation)
             x = self.self_attention_norm.after(x, y)
 
         # Queries come from the target, keys and values from the source: made with this layer's W_Q, W_K and W_V.
@@ -196,6 +197,6 @@ class DecoderLayer(nn.Module):
         y = self.feed_forward(self.feed_forward_norm.before(x))
         return self.hidden(self.feed_forward_norm.after(x, y))
 
-    def nothing_yet(self) -> Past:
-        """What this layer remembers before the first position."""
+    def empty_state(self) -> Past:
+        """The state of this layer before the first position."""
         return RecurrentState() if self.recurrent else KVCache()

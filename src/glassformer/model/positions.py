@@ -1,6 +1,6 @@
-"""How order enters: sine waves or a learned table added to the embeddings, rotations of q and k, or a bias on scores.
+"""Position encodings: sinusoidal or learned tables added to the embeddings, rotations of q and k, or a bias on scores.
 
-Fixed tables are pure functions, kept in a small cache: a model has no buffers, so nothing can be saved or cast wrongly.
+Fixed tables are pure functions with a small cache: a model has no buffers, so none can be saved or cast wrongly.
 """
 
 import functools
@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from glassformer.errors import InputError
-from glassformer.model.config import ModelConfig, Waves
+from glassformer.model.config import ModelConfig, SinusoidalKind
 from glassformer.model.dims import Float, Int, Tensor
 from glassformer.model.tap import Tap
 
@@ -24,18 +24,18 @@ class SinusoidalPositions(nn.Module):
         super().__init__()
         self.d_model = config.d_model
         self.offset = config.position_offset
-        self.waves = cast("Waves", config.positions)
+        self.kind = cast("SinusoidalKind", config.positions)
         self.output = Tap(f"{length} D")
 
     def forward(self, first: int, length: int, like: Tensor) -> Float[Tensor, "{length} D"]:
-        """The vectors of positions first, first + 1, ...; `like` gives type and device."""
+        """The vectors of positions first, first + 1, ...; dtype and device are those of `like`."""
         first = first + self.offset
-        table = kept(sinusoids, first + length, self.d_model, self.waves, like.dtype, like.device)
+        table = cached_table(sinusoids, first + length, self.d_model, self.kind, like.dtype, like.device)
         return self.output(table[first : first + length])
 
 
 class LearnedPositions(nn.Module):
-    """A table with one learned vector a position."""
+    """A table with one learned vector per position."""
 
     def __init__(self, config: ModelConfig, length: str) -> None:
         super().__init__()
@@ -45,10 +45,10 @@ class LearnedPositions(nn.Module):
 
     def forward(self, first: int, length: int, like: Tensor) -> Float[Tensor, "{length} D"]:
         """The vectors of positions first, first + 1, ..."""
-        longest = len(self.weight) - self.offset
-        if first + length > longest:
+        max_tokens = len(self.weight) - self.offset
+        if first + length > max_tokens:
             raise InputError(
-                f"The sentence has {first + length} tokens, and this model has learned positions for {longest}: "
+                f"The sentence has {first + length} tokens, and this model has learned positions for {max_tokens}: "
                 "split the sentence, or train with a larger max_positions."
             )
         first = first + self.offset
@@ -56,12 +56,12 @@ class LearnedPositions(nn.Module):
 
 
 class RelativeBias(nn.Module):
-    """A learned number for each head and bucket of distances, added to the scores (T5, arXiv:1910.10683)."""
+    """A learned bias per head and distance bucket, added to the scores (T5, arXiv:1910.10683)."""
 
-    def __init__(self, config: ModelConfig, both_ways: bool, length: str) -> None:
+    def __init__(self, config: ModelConfig, bidirectional: bool, length: str) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(config.relative_buckets, config.n_heads))
-        self.both_ways = both_ways
+        self.bidirectional = bidirectional
         self.max_distance = config.relative_max_distance
         self.output = Tap(f"H {length} {length}")
 
@@ -69,89 +69,89 @@ class RelativeBias(nn.Module):
         """The bias for queries at first, first + 1, ... on keys at 0, 1, ..."""
         device = self.weight.device
         distance = torch.arange(keys, device=device) - torch.arange(first, first + queries, device=device)[:, None]
-        bucket = distance_bucket(distance, len(self.weight), self.max_distance, self.both_ways)
+        bucket = distance_bucket(distance, len(self.weight), self.max_distance, self.bidirectional)
         return self.output(self.weight[bucket].permute(2, 0, 1))
 
 
 def additive_positions(config: ModelConfig, length: str) -> SinusoidalPositions | LearnedPositions | None:
-    """What is added to the embeddings; None when order enters inside attention."""
-    if config.positions in get_args(Waves):
+    """The position vectors that are added to the embeddings; None if positions enter inside attention."""
+    if config.positions in get_args(SinusoidalKind):
         return SinusoidalPositions(config, length)
     return LearnedPositions(config, length) if config.positions == "learned" else None
 
 
-def rotate(x: Float[Tensor, "B H M K"], turn: Float[Tensor, "2 M K"]) -> Float[Tensor, "B H M K"]:
-    """Turn the column pairs (i, i + K/2) of each position by its angles (RoPE, arXiv:2104.09864)."""
-    cos, sin = turn
+def rotate(x: Float[Tensor, "B H M K"], rotation: Float[Tensor, "2 M K"]) -> Float[Tensor, "B H M K"]:
+    """Rotate the column pairs (i, i + K/2) of each position by its angles (RoPE, arXiv:2104.09864)."""
+    cos, sin = rotation
     left, right = x.chunk(2, dim=-1)
     return x * cos + torch.cat((-right, left), dim=-1) * sin
 
 
-def turns(first: int, length: int, d_head: int, base: float, like: Tensor) -> Float[Tensor, "2 {length} {d_head}"]:
-    """cos and sin of every angle of positions first, first + 1, ...: what `rotate` needs."""
-    table = kept(rotations, first + length, d_head, base, like.dtype, like.device)
+def rotations(first: int, length: int, d_head: int, base: float, like: Tensor) -> Float[Tensor, "2 {length} {d_head}"]:
+    """cos and sin of the rotary angles of positions first, first + 1, ..., for `rotate`."""
+    table = cached_table(rotation_table, first + length, d_head, base, like.dtype, like.device)
     return table[:, first : first + length]
 
 
 def distance_bucket(
-    distance: Int[Tensor, "Q M"], buckets: int, max_distance: int, both_ways: bool
+    distance: Int[Tensor, "Q M"], buckets: int, max_distance: int, bidirectional: bool
 ) -> Int[Tensor, "Q M"]:
-    """The bucket of key position - query position: near distances one by one, far ones on a logarithmic scale."""
+    """The bucket of key position - query position: one per near distance, logarithmically spaced for far ones."""
     side = torch.zeros_like(distance)
-    if both_ways:
+    if bidirectional:
         buckets //= 2
         side = (distance > 0) * buckets
         distance = distance.abs()
     else:
-        distance = (-distance).clamp(min=0)  # a decoder looks only back
+        distance = (-distance).clamp(min=0)  # a decoder sees only earlier keys
     exact = buckets // 2
     scale = (buckets - exact) / math.log(max_distance / exact)
     far = exact + (torch.log(distance.clamp(min=1).float() / exact) * scale).long()
     return side + torch.where(distance < exact, distance, far.clamp(max=buckets - 1))
 
 
-def sinusoids(rows: int, width: int, waves: Waves, dtype: torch.dtype, device: torch.device) -> Tensor:
+def sinusoids(rows: int, width: int, kind: SinusoidalKind, dtype: torch.dtype, device: torch.device) -> Tensor:
     """The table of sines and cosines, computed in float64 and rounded once."""
-    if waves == "sinusoidal-fairseq":
+    if kind == "sinusoidal-fairseq":
         half = width // 2
         exponent = torch.arange(half, dtype=torch.float64, device="cpu") / (half - 1)
         angles = _angles(rows, 10000.0, exponent)
         odd = angles.new_zeros(rows, width % 2)
         return torch.cat((angles.sin(), angles.cos(), odd), dim=1).to(device, dtype)
-    angles = _angles(rows, 10000.0, _evenly(width))
-    sin, cos = angles.sin(), angles.cos()[:, : width // 2]  # an odd width has one sine more
-    if waves == "sinusoidal-halves":
+    angles = _angles(rows, 10000.0, _exponents(width))
+    sin, cos = angles.sin(), angles.cos()[:, : width // 2]  # an odd width has one more sine than cosines
+    if kind == "sinusoidal-halves":
         return torch.cat((sin, cos), dim=1).to(device, dtype)
     table = sin.new_empty(rows, width)
     table[:, 0::2], table[:, 1::2] = sin, cos
     return table.to(device, dtype)
 
 
-def rotations(rows: int, d_head: int, base: float, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """cos and sin of every rotary angle, both halves of a head alike."""
-    angles = _angles(rows, base, _evenly(d_head)).repeat(1, 2)
+def rotation_table(rows: int, d_head: int, base: float, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """cos and sin of every rotary angle; both halves of a head have the same angles."""
+    angles = _angles(rows, base, _exponents(d_head)).repeat(1, 2)
     return torch.stack((angles.cos(), angles.sin())).to(device, dtype)
 
 
 def _angles(rows: int, base: float, exponent: Tensor) -> Tensor:
-    """pos / base^exponent, on the CPU whatever the device: not every one has float64."""
+    """pos / base^exponent, always on the CPU, since not every device has float64."""
     position = torch.arange(rows, dtype=torch.float64, device="cpu")
     return position[:, None] / base**exponent
 
 
-def _evenly(width: int) -> Tensor:
+def _exponents(width: int) -> Tensor:
     """2i / width (section 3.5)."""
     return torch.arange(0, width, 2, dtype=torch.float64, device="cpu") / width
 
 
-def kept(make: Callable[..., Tensor], rows: int, *options: Any) -> Tensor:
-    """A table of at least so many rows, made once; compiled code makes its own, since it cannot ask the cache."""
+def cached_table(make: Callable[..., Tensor], rows: int, *options: Any) -> Tensor:
+    """A table of at least `rows` rows, from a cache; compiled code computes its own, since it cannot use the cache."""
     if torch.compiler.is_compiling():
         return make(rows, *options)
-    return _made(make, max(64, 1 << (rows - 1).bit_length()), *options)  # a size that seldom changes
+    return _cached(make, max(64, 1 << (rows - 1).bit_length()), *options)  # a power of two, so that it seldom changes
 
 
 @functools.lru_cache(maxsize=64)
-@torch.inference_mode(False)  # a table first asked for while translating must still serve in training
-def _made(make: Callable[..., Tensor], rows: int, *options: Any) -> Tensor:
+@torch.inference_mode(False)  # a table first made while translating must also work in training
+def _cached(make: Callable[..., Tensor], rows: int, *options: Any) -> Tensor:
     return make(rows, *options)

@@ -1,4 +1,4 @@
-"""Models with a name. Each is the paper's base model with the differences written out."""
+"""Named model configurations, each given by its differences from the paper's base model."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     # "Attention Is All You Need", table 3; about 37,000 tokens shared by English and German (section 5.1).
     "paper-base": {"vocab_size": 37_000},
     "paper-big": {"vocab_size": 37_000, "d_model": 1024, "n_heads": 16, "d_ff": 4096, "dropout": 0.3},
-    # bentrevett's pytorch-seq2seq, notebook 6: the code that the seed's question quotes. 9,038,341 parameters.
+    # bentrevett's pytorch-seq2seq, notebook 6 (docs/coming-from-the-tutorial.md). 9,038,341 parameters.
     "tutorial": {
         "source_vocab_size": 7_853,
         "vocab_size": 5_893,
@@ -25,7 +25,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "attention_dropout": 0.1,
         "activation_dropout": 0.1,
     },
-    # For a laptop. Pre-norm, because it trains without a careful warm-up.
+    # For a laptop. Pre-norm, because it trains without careful warm-up.
     "tiny": {
         "vocab_size": 8_000,
         "d_model": 128,
@@ -48,7 +48,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def preset(name: str, **changes: Any) -> ModelConfig:
-    """The named config, with some options changed: `preset("tiny", vocab_size=4000)`."""
+    """A named config, optionally with changes: `preset("tiny", vocab_size=4000)`."""
     if name not in PRESETS:
         raise SettingsError(f"There is no preset {name!r}; the presets are {', '.join(PRESETS)}.")
     return ModelConfig(**PRESETS[name] | changes)

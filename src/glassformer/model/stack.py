@@ -1,4 +1,4 @@
-"""What encoder and decoder have in common: token ids become vectors with a place, and attention learns distances."""
+"""Common base of encoder and decoder: embedding, positions, layers and the final norm."""
 
 import math
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ from glassformer.model.config import ModelConfig
 from glassformer.model.dims import Bool, Float, Int, Tensor
 from glassformer.model.dropout import dropout
 from glassformer.model.layers import Norm
-from glassformer.model.positions import RelativeBias, additive_positions, turns
+from glassformer.model.positions import RelativeBias, additive_positions, rotations
 from glassformer.model.tap import Tap
 
 
 class PositionTerms(NamedTuple):
-    """How order enters self-attention, where it does: a bias on the scores, or turns of q and k."""
+    """Position information inside self-attention, if any: a bias on the scores, or a rotation of q and k."""
 
     bias: Float[Tensor, "H Q M"] | None
-    turn: Float[Tensor, "2 Q K"] | None
+    rotation: Float[Tensor, "2 Q K"] | None
 
 
 class Embedding(nn.Module):
-    """A vector for each token of the vocabulary, times √D (section 3.4)."""
+    """One vector per token of the vocabulary, times √D (section 3.4)."""
 
     def __init__(self, config: ModelConfig, vocab_size: int, length: str) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Embedding(nn.Module):
     def forward(self, ids: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
         if ids.dim() != 2 or ids.dtype not in (torch.int64, torch.int32):
             raise InputError(
-                f"Token ids come as whole numbers with two axes, sentences and positions; these are {ids.dtype} "
+                f"Token ids must be an integer tensor with two axes, sentences and positions; these are {ids.dtype} "
                 f"of shape {list(ids.shape)}."
             )
         try:
@@ -53,10 +53,10 @@ Layer = TypeVar("Layer", bound=nn.Module)
 
 
 class Stack(nn.Module, Generic[Layer]):
-    """Embedding and positions below, layers in the middle, a last norm on top where norms come first."""
+    """Embedding and positions, layers, and for pre-norm a final norm."""
 
     def __init__(
-        self, config: ModelConfig, vocab_size: int, length: str, looks_ahead: bool, layers: list[Layer]
+        self, config: ModelConfig, vocab_size: int, length: str, bidirectional: bool, layers: list[Layer]
     ) -> None:
         super().__init__()
         self.config = config
@@ -64,27 +64,27 @@ class Stack(nn.Module, Generic[Layer]):
         self.position = additive_positions(config, length)
         self.embedding_norm = Norm(config, length) if config.embedding_norm else None
         self.input = Tap(f"B {length} D")
-        self.relative_bias = RelativeBias(config, looks_ahead, length) if config.positions == "relative" else None
-        self.layers = cast("Sequence[Layer]", nn.ModuleList(layers))  # a ModuleList forgets what it holds
+        self.relative_bias = RelativeBias(config, bidirectional, length) if config.positions == "relative" else None
+        self.layers = cast("Sequence[Layer]", nn.ModuleList(layers))  # the type of a ModuleList has no element type
         self.final_norm = Norm(config, length) if config.norm_first else None
 
     def embed(self, ids: Int[Tensor, "B S"], present: Bool[Tensor, "B S"], first: int = 0) -> Float[Tensor, "B S D"]:
-        """Tokens as vectors that know their place; `first` is the position of the first of them."""
+        """Token embeddings plus positions. `first`: position of the first token; `present`: False for padding."""
         x = self.embedding(ids)
         if self.position is not None:
             x = x + self.position(first, ids.shape[1], like=x)
         if self.embedding_norm is not None:
             x = self.embedding_norm(x)
         x = dropout(x, self.config.dropout, self.training)
-        # Attention gives padding the weight 0, but 0 × NaN is NaN: nothing of padding comes in at all.
+        # Attention gives padding the weight 0, but 0 × NaN is NaN: the vectors of padding are set to 0.
         return self.input(x.masked_fill(~present[:, :, None], 0))
 
-    def order(self, first: int, queries: int, like: Tensor) -> PositionTerms:
+    def position_terms(self, first: int, queries: int, like: Tensor) -> PositionTerms:
         """For queries at first, first + 1, ... and keys from 0 up to the last query."""
         config = self.config
         return PositionTerms(
             bias=None if self.relative_bias is None else self.relative_bias(first, queries, first + queries),
-            turn=turns(first, queries, config.d_head, config.rotary_base, like)
+            rotation=rotations(first, queries, config.d_head, config.rotary_base, like)
             if config.positions == "rotary"
             else None,
         )

@@ -1,7 +1,7 @@
-"""Taps: the named places of the forward pass where one may listen, or put something else.
+"""Taps: named points of the forward pass whose value can be observed or replaced.
 
-A tap stands in the module tree beside the parameters, so its name is its address:
-`decoder.layers.3.cross_attention.weights`. Silent, it costs about a microsecond.
+A tap is a module in the module tree, so its name is its path, as with parameters:
+`decoder.layers.3.cross_attention.weights`. Without listeners it costs about a microsecond.
 """
 
 from collections.abc import Callable
@@ -11,28 +11,28 @@ from torch import nn
 from glassformer.model.dims import DIMENSIONS, Tensor
 
 Listener = Callable[[Tensor], Tensor | None]
-"""Hears the value that passes; what it returns (if anything) passes on instead. The value itself stays as it is."""
+"""Called with the value; what it returns, unless None, replaces the value. It must not modify the value in place."""
 
 
 class Tap(nn.Module):
-    """A named place in the forward pass: returns its input, and may be listened to."""
+    """A named point of the forward pass: returns its input, or what its listeners replace it with."""
 
     def __init__(self, axes: str) -> None:
         super().__init__()
         self.axes = tuple(axes.split())
-        """The letters of `DIMENSIONS`, one an axis."""
+        """The letters of `DIMENSIONS`, one per axis."""
         assert set(self.axes) <= set(DIMENSIONS), axes
         self.listeners: list[Listener] = []
 
     def forward(self, x: Tensor) -> Tensor:
         for listener in self.listeners:
-            heard = listener(x)
-            x = x if heard is None else heard
+            replacement = listener(x)
+            x = x if replacement is None else replacement
         return x
 
     @property
-    def heard(self) -> bool:
-        """Whether somebody listens: some values are made only then."""
+    def has_listeners(self) -> bool:
+        """Whether there is a listener: some values are computed only then."""
         return len(self.listeners) > 0
 
     def extra_repr(self) -> str:
@@ -40,5 +40,5 @@ class Tap(nn.Module):
 
 
 def taps(model: nn.Module) -> dict[str, Tap]:
-    """Every tap of the model by name, in the order of the module tree."""
+    """All taps of the model by name, in the order of the module tree."""
     return {name: module for name, module in model.named_modules() if isinstance(module, Tap)}

@@ -1,4 +1,4 @@
-"""The whole Transformer: token ids in, logits out. Knows nothing of text, files, training or search."""
+"""The complete Transformer: token ids in, logits out. Independent of text, files, training and search."""
 
 import torch
 from torch import nn
@@ -7,15 +7,15 @@ from glassformer.errors import InputError
 from glassformer.model.attention import check_mask
 from glassformer.model.config import ModelConfig
 from glassformer.model.decoder import Decoder
+from glassformer.model.decoder_state import DecoderState
 from glassformer.model.dims import Bool, Float, Int, Tensor
 from glassformer.model.encoder import Encoder
 from glassformer.model.init import initialise
-from glassformer.model.state import DecoderState
 from glassformer.model.tap import Tap
 
 
 class Transformer(nn.Module):
-    """An encoder, a decoder that looks at its output, and a projection to the vocabulary (figure 1)."""
+    """An encoder, a decoder that attends to its output, and a projection to the vocabulary (figure 1)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -30,11 +30,11 @@ class Transformer(nn.Module):
 
     @property
     def n_parameters(self) -> int:
-        """Numbers that training can change; a shared one counts once."""
+        """Number of trainable parameters; shared ones count once."""
         return sum(weight.numel() for weight in self.parameters())
 
     def tie(self) -> None:
-        """Make shared weights one parameter, under its first name (section 3.4)."""
+        """Make each group of shared weights one parameter, under its first name (section 3.4)."""
         if self.config.share_embeddings:
             self.decoder.embedding.weight = self.encoder.embedding.weight
         if self.config.tie_output:
@@ -46,17 +46,17 @@ class Transformer(nn.Module):
         target_ids: Int[Tensor, "B T"],
         source_visible: Bool[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B T V"]:
-        """At each target position, the logits of the token that comes next. Sentences are padded on the right."""
+        """The logits of the next token at each target position. Sentences are padded on the right."""
         visible = self.visible(source_ids) if source_visible is None else source_visible
         memory = self.encode(source_ids, visible)
         return self.project(self.decode(target_ids, memory, visible))
 
     def visible(self, source_ids: Int[Tensor, "B S"]) -> Bool[Tensor, "B S"]:
-        """True where there is a token, False where there is padding."""
+        """The source mask: True for tokens, False for padding."""
         return source_ids != self.config.pad_id
 
     def encode(self, source_ids: Int[Tensor, "B S"], source_visible: Bool[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
-        """The memory: one vector a source position."""
+        """The memory: one vector per source position."""
         check_mask(source_visible)
         return self.memory(self.encoder(source_ids, source_visible))
 
@@ -66,7 +66,7 @@ class Transformer(nn.Module):
         memory: Float[Tensor, "B S D"],
         source_visible: Bool[Tensor, "B S"],
     ) -> Float[Tensor, "B T D"]:
-        """One vector a target position, all at once; `project` makes logits of them."""
+        """One vector per target position, all at once; `project` turns them into logits."""
         _check_rows(target_ids, source_visible)
         source = self.decoder.source_keys_values(_without_padding(memory, source_visible))
         return self.decoder(target_ids, source, source_visible)
@@ -76,29 +76,29 @@ class Transformer(nn.Module):
         return self.logits(self.output_projection(self.scaled(hidden)))
 
     def scaled(self, hidden: Float[Tensor, "*any D"]) -> Float[Tensor, "*any D"]:
-        """Decoder vectors as the output projection wants them."""
+        """Decoder vectors, scaled for the output projection if the config says so."""
         return hidden * self.config.d_model**-0.5 if self.config.scale_output else hidden
 
     @torch.no_grad()
     def start(self, source_ids: Int[Tensor, "B S"], source_visible: Bool[Tensor, "B S"] | None = None) -> DecoderState:
-        """Encode, make every decoder layer's K and V of the memory, and be ready for the first `step`."""
+        """Encode the source and compute every decoder layer's K and V of the memory: the state for the first `step`."""
         visible = self.visible(source_ids) if source_visible is None else source_visible
         memory = _without_padding(self.encode(source_ids, visible), visible)
         return DecoderState(
             source=self.decoder.source_keys_values(memory),
             source_visible=visible,
-            past=[layer.nothing_yet() for layer in self.decoder.layers],
+            past=[layer.empty_state() for layer in self.decoder.layers],
         )
 
     @torch.no_grad()
     def step(self, target_ids: Int[Tensor, "B T"], state: DecoderState) -> Float[Tensor, "B T V"]:
-        """The logits after the newest tokens (mostly one a sentence); `state` grows by them, in place."""
+        """The logits after the newest tokens (usually one per sentence); `state` is extended by them in place."""
         _check_rows(target_ids, state.source_visible)
         return self.project(self.decoder(target_ids, state.source, state.source_visible, state.past))
 
 
 def n_parameters(config: ModelConfig) -> int:
-    """How many numbers a model of this config can learn, without making them."""
+    """Number of trainable parameters of a model of this config, without allocating them."""
     with torch.device("meta"):
         return Transformer(config).n_parameters
 
@@ -106,12 +106,12 @@ def n_parameters(config: ModelConfig) -> int:
 def _check_rows(target_ids: Tensor, source_visible: Tensor) -> None:
     if len(target_ids) != len(source_visible):
         raise InputError(
-            f"There are {len(target_ids)} target rows for {len(source_visible)} source rows: one belongs to one. "
-            "While decoding, `state.reorder` drops and repeats rows."
+            f"There are {len(target_ids)} target rows for {len(source_visible)} source rows; each target needs one "
+            "source. While decoding, `state.reorder` drops and repeats rows."
         )
 
 
 def _without_padding(memory: Tensor, visible: Tensor) -> Tensor:
-    """Attention gives padding the weight 0, but 0 × NaN is NaN."""
+    """The memory with padding set to 0: attention gives padding the weight 0, but 0 × NaN is NaN."""
     check_mask(visible)
     return memory.masked_fill(~visible[:, :, None], 0)

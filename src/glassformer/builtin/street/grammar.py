@@ -1,7 +1,7 @@
-"""Sentences of the street in English and German, in which a pronoun's gender depends on what it refers to.
+"""Grammar of the street corpus: English-German pairs in which the gender of a pronoun depends on its referent.
 
 "The animal didn't cross the street because it was too tired": es, das Tier. "... because it was too wide": sie, die
-Straße. Everything is a pure function of the words chosen; `corpus` chooses them.
+Straße. Everything is a pure function of the chosen words; `street.sentences` chooses them.
 """
 
 from collections.abc import Callable
@@ -14,42 +14,44 @@ ACCUSATIVE: dict[Gender, str] = {"m": "den", "f": "die", "n": "das"}
 HE_SHE_IT: dict[Gender, str] = {"m": "er", "f": "sie", "n": "es"}
 HIM_HER_IT: dict[Gender, str] = {"m": "ihn", "f": "sie", "n": "es"}
 PRONOUNS = {*HE_SHE_IT.values(), *HIM_HER_IT.values()}
-"""In these sentences the words are pronouns wherever they stand; no article is among them."""
+"""In these sentences the words are always pronouns; none of them is an article."""
 
 
 @dataclass(frozen=True)
 class Tense:
-    """How the main verb is put, and the "to be" that goes with it."""
+    """Form of the main verb, and the matching form of "to be"."""
 
     english: Callable[[Verb], str]
-    not_english: str
-    """In front of the plain verb."""
+    english_negation: str
+    """Negated auxiliary, before the infinitive."""
     finite: Callable[[Verb], str]
-    """The German verb in second place."""
+    """The German finite verb, in second place."""
     last: Callable[[Verb], str]
-    """What of it stands at the end: a particle, an infinitive, or nothing."""
+    """The rest of the German verb, at the end: a particle, an infinitive, or nothing."""
     was: str
     war: str
 
 
-def _helped(english: str, not_english: str, german: str, was: str, war: str) -> Tense:
-    return Tense(lambda v: f"{english} {v.english}", not_english, lambda _: german, lambda v: v.infinitive, was, war)
+def _auxiliary(english: str, english_negation: str, german: str, was: str, war: str) -> Tense:
+    return Tense(
+        lambda v: f"{english} {v.english}", english_negation, lambda _: german, lambda v: v.infinitive, was, war
+    )
 
 
 PAST = Tense(lambda v: v.past, "didn't", lambda v: v.praeteritum, lambda v: v.particle, "was", "war")
-TENSES = (  # the last two only where the verb is a choice
+TENSES = (  # the last two only for voluntary actions
     PAST,
-    replace(PAST, not_english="did not"),
+    replace(PAST, english_negation="did not"),
     Tense(lambda v: v.present, "doesn't", lambda v: v.praesens, lambda v: v.particle, "is", "ist"),
-    _helped("will", "will not", "wird", "is", "ist"),
-    _helped("could", "couldn't", "konnte", "was", "war"),
-    _helped("wanted to", "didn't want to", "wollte", "was", "war"),
+    _auxiliary("will", "will not", "wird", "is", "ist"),
+    _auxiliary("could", "couldn't", "konnte", "was", "war"),
+    _auxiliary("wanted to", "didn't want to", "wollte", "was", "war"),
 )
 
 
 @dataclass(frozen=True)
 class Plot:
-    """What a sentence is about: who does or does not do what, where, and why."""
+    """Content of a sentence: who does or does not do what, where, and why."""
 
     mover: Noun
     place: Noun
@@ -61,88 +63,90 @@ class Plot:
 
     @property
     def referent(self) -> Noun:
-        """What the reason is a reason of: what "it" is."""
+        """The noun that the reason describes: the referent of "it"."""
         return self.mover if self.reason.of == "mover" else self.place
 
     @property
     def happens(self) -> bool:
-        """A reason against a place stops those who would go there, and moves those who would leave."""
+        """Whether the action takes place: a reason against a place prevents going there and causes leaving."""
         return self.verb.towards != self.reason.against
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """One pair, and what there is to know about it."""
+    """One sentence pair with its annotation."""
 
     source: str
     target: str
     plot: Plot
     pronoun: str | None
-    """The German pronoun that stands for English "it", in lower case; None where there is none."""
+    """The German translation of English "it", in lower case; None if there is none."""
 
 
-Shape = Callable[[Plot], Sentence]
+Template = Callable[[Plot], Sentence]
 
 
 def because(plot: Plot) -> Sentence:
     """The animal didn't cross the street because it was too tired."""
-    english = f"{_subject(plot)} {_does(plot)} {_object(plot)} because it {_is_so(plot)}"
-    german = f"{_main(plot)}, weil {_pronoun(plot)} {_so_ist(plot)}"
+    english = f"{_subject(plot)} {_verb(plot)} {_object(plot)} because it {_predicate(plot)}"
+    german = f"{_main_clause(plot)}, weil {_pronoun(plot)} {_predicate_verb_last(plot)}"
     return _sentence(plot, english, german, _pronoun(plot))
 
 
 def because_first(plot: Plot) -> Sentence:
     """Because it was too tired, the animal didn't cross the street."""
-    english = f"because it {_is_so(plot)}, {_subject(plot)} {_does(plot)} {_object(plot)}"
-    german = f"weil {_pronoun(plot)} {_so_ist(plot)}, {_main(plot, inverted=True)}"
+    english = f"because it {_predicate(plot)}, {_subject(plot)} {_verb(plot)} {_object(plot)}"
+    german = f"weil {_pronoun(plot)} {_predicate_verb_last(plot)}, {_main_clause(plot, inverted=True)}"
     return _sentence(plot, english, german, _pronoun(plot))
 
 
 def although(plot: Plot) -> Sentence:
     """The animal crossed the street although it was very tired."""
-    # "Although it was too tired" would say that it did not happen after all.
-    plot = _very(plot, instead_of="too")
-    english = f"{_subject(plot)} {_does(plot, contrary=True)} {_object(plot)} although it {_is_so(plot)}"
-    german = f"{_main(plot, contrary=True)}, obwohl {_pronoun(plot)} {_so_ist(plot)}"
+    # "Although it was too tired" would imply that it did not happen after all.
+    plot = _with_very(plot, instead_of="too")
+    english = f"{_subject(plot)} {_verb(plot, contrary=True)} {_object(plot)} although it {_predicate(plot)}"
+    german = f"{_main_clause(plot, contrary=True)}, obwohl {_pronoun(plot)} {_predicate_verb_last(plot)}"
     return _sentence(plot, english, german, _pronoun(plot))
 
 
 def two_sentences(plot: Plot) -> Sentence:
     """The animal didn't cross the street. It was too tired."""
-    english = f"{_subject(plot)} {_does(plot)} {_object(plot)}. It {_is_so(plot)}"
-    german = f"{_main(plot)}. {_capital(_pronoun(plot))} {_ist_so(plot)}"
+    english = f"{_subject(plot)} {_verb(plot)} {_object(plot)}. It {_predicate(plot)}"
+    german = f"{_main_clause(plot)}. {_capital(_pronoun(plot))} {_predicate_verb_first(plot)}"
     return _sentence(plot, english, german, _pronoun(plot))
 
 
 def so_it_is_not_done(plot: Plot) -> Sentence:
     """The street was too wide, so the animal didn't cross it."""
-    plot = _very(plot, instead_of="so")
+    plot = _with_very(plot, instead_of="so")
     him = HIM_HER_IT[plot.place.gender]
-    english = f"{_object(plot)} {_is_so(plot)}, so {_subject(plot)} {_does(plot)} it"
-    german = f"{_noun(plot.place)} {_ist_so(plot)}, also {_main(plot, inverted=True, place=him)}"
+    english = f"{_object(plot)} {_predicate(plot)}, so {_subject(plot)} {_verb(plot)} it"
+    german = (
+        f"{_nominative(plot.place)} {_predicate_verb_first(plot)}, also {_main_clause(plot, inverted=True, place=him)}"
+    )
     return _sentence(plot, english, german, him)
 
 
 def which_was(plot: Plot) -> Sentence:
-    """The street that the animal didn't cross was too wide. (No pronoun: the reason has a name.)"""
-    english = f"{_object(plot)} that {_subject(plot)} {_does(plot)} {_is_so(plot)}"
-    clause = f"{ACCUSATIVE[plot.place.gender]} {_noun(plot.mover)}{_nicht(plot)} {_verb_last(plot)}"
-    german = f"{_noun(plot.place)}, {clause}, {_ist_so(plot)}"
+    """The street that the animal didn't cross was too wide. (No pronoun: the noun itself is the subject.)"""
+    english = f"{_object(plot)} that {_subject(plot)} {_verb(plot)} {_predicate(plot)}"
+    clause = f"{ACCUSATIVE[plot.place.gender]} {_nominative(plot.mover)}{_nicht(plot)} {_relative_clause_verb(plot)}"
+    german = f"{_nominative(plot.place)}, {clause}, {_predicate_verb_first(plot)}"
     return _sentence(plot, english, german, None)
 
 
-def plainly(plot: Plot) -> Sentence:
+def without_reason(plot: Plot) -> Sentence:
     """Yesterday the animal crossed the street."""
     when = ("yesterday", "gestern") if plot.tense.was == "was" else ("today", "heute")
-    english = f"{when[0]} {_subject(plot)} {_does(plot)} {_object(plot)}"
-    german = f"{when[1]} {_main(plot, inverted=True)}"
+    english = f"{when[0]} {_subject(plot)} {_verb(plot)} {_object(plot)}"
+    german = f"{when[1]} {_main_clause(plot, inverted=True)}"
     return _sentence(plot, english, german, None)
 
 
-SHAPES: tuple[Shape, ...] = (because, because, because_first, although, two_sentences, plainly)
-"""For any reason; the seed's own shape twice as often."""
-SHAPES_ABOUT_PLACES: tuple[Shape, ...] = (*SHAPES, so_it_is_not_done, which_was)
-"""Where the place is named with its reason, and "it" or "that" can only be the place."""
+TEMPLATES: tuple[Template, ...] = (because, because, because_first, although, two_sentences, without_reason)
+"""For any reason; the template of `PRONOUN_EXAMPLES` is twice as frequent."""
+PLACE_TEMPLATES: tuple[Template, ...] = (*TEMPLATES, so_it_is_not_done, which_was)
+"""For reasons that describe the place; in the last two, "it" or "that" can only be the place."""
 
 
 def _sentence(plot: Plot, english: str, german: str, pronoun: str | None) -> Sentence:
@@ -157,32 +161,37 @@ def _object(plot: Plot) -> str:
     return f"the {plot.place.english}"
 
 
-def _does(plot: Plot, contrary: bool = False) -> str:
+def _verb(plot: Plot, contrary: bool = False) -> str:
+    """didn't cross; with `contrary`, the opposite: crossed."""
     happens = plot.happens != contrary
-    return plot.tense.english(plot.verb) if happens else f"{plot.tense.not_english} {plot.verb.english}"
+    return plot.tense.english(plot.verb) if happens else f"{plot.tense.english_negation} {plot.verb.english}"
 
 
-def _is_so(plot: Plot) -> str:
+def _predicate(plot: Plot) -> str:
+    """was too tired"""
     return " ".join(filter(None, (plot.tense.was, plot.degree[0], plot.reason.english)))
 
 
-def _so(plot: Plot) -> str:
+def _german_adjective(plot: Plot) -> str:
+    """zu müde"""
     return " ".join(filter(None, (plot.degree[1], plot.reason.german)))
 
 
-def _so_ist(plot: Plot) -> str:
-    return f"{_so(plot)} {plot.tense.war}"
+def _predicate_verb_last(plot: Plot) -> str:
+    """zu müde war"""
+    return f"{_german_adjective(plot)} {plot.tense.war}"
 
 
-def _ist_so(plot: Plot) -> str:
-    return f"{plot.tense.war} {_so(plot)}"
+def _predicate_verb_first(plot: Plot) -> str:
+    """war zu müde"""
+    return f"{plot.tense.war} {_german_adjective(plot)}"
 
 
 def _pronoun(plot: Plot) -> str:
     return HE_SHE_IT[plot.referent.gender]
 
 
-def _noun(noun: Noun) -> str:
+def _nominative(noun: Noun) -> str:
     return f"{NOMINATIVE[noun.gender]} {noun.german}"
 
 
@@ -190,22 +199,22 @@ def _nicht(plot: Plot, contrary: bool = False) -> str:
     return "" if plot.happens != contrary else " nicht"
 
 
-def _main(plot: Plot, inverted: bool = False, contrary: bool = False, place: str | None = None) -> str:
-    """A main clause: the finite verb in second place, "nicht" behind the object, the rest of the verb at the end."""
-    who, finite = _noun(plot.mover), plot.tense.finite(plot.verb)
-    where = place or f"{ACCUSATIVE[plot.place.gender]} {plot.place.german}"
-    begin = f"{finite} {who}" if inverted else f"{who} {finite}"
+def _main_clause(plot: Plot, inverted: bool = False, contrary: bool = False, place: str | None = None) -> str:
+    """A main clause: the finite verb in second place, "nicht" after the object, the rest of the verb at the end."""
+    subject, finite = _nominative(plot.mover), plot.tense.finite(plot.verb)
+    object_ = place or f"{ACCUSATIVE[plot.place.gender]} {plot.place.german}"
+    begin = f"{finite} {subject}" if inverted else f"{subject} {finite}"
     last = plot.tense.last(plot.verb)
-    return f"{begin} {where}{_nicht(plot, contrary)}" + (f" {last}" if last else "")
+    return f"{begin} {object_}{_nicht(plot, contrary)}" + (f" {last}" if last else "")
 
 
-def _verb_last(plot: Plot) -> str:
+def _relative_clause_verb(plot: Plot) -> str:
     """The verb at the end of a relative clause: ablehnte, überqueren wollte."""
     last, finite = plot.tense.last(plot.verb), plot.tense.finite(plot.verb)
     return f"{last}{finite}" if last == plot.verb.particle else f"{last} {finite}"
 
 
-def _very(plot: Plot, instead_of: str) -> Plot:
+def _with_very(plot: Plot, instead_of: str) -> Plot:
     return replace(plot, degree=("very", "sehr")) if plot.degree[0] == instead_of else plot
 
 

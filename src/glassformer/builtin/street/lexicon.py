@@ -1,6 +1,6 @@
-"""The words of the street: who goes, where, what is done, and why. Tables only; `grammar` makes sentences of them.
+"""Lexicon of the street corpus: movers, places, verbs and reasons. Tables only; `grammar` builds the sentences.
 
-Every reason fits only one side: a street is never tired, and an animal never wide. That is what makes "it" decidable.
+A reason describes either movers or places (a street is never tired, an animal never wide), so "it" is unambiguous.
 """
 
 from typing import Literal, NamedTuple
@@ -22,14 +22,14 @@ class Verb(NamedTuple):
     praeteritum: str
     praesens: str
     particle: str = ""
-    """What separable verbs leave at the end: lehnte ... ab."""
+    """The separable prefix, at the end of the clause: lehnte ... ab."""
     towards: bool = True
-    """Whether doing it is a sign of liking the place, so that "too steep" is a reason against it."""
+    """Whether doing it expresses liking the place, so that "too steep" is a reason against it."""
 
     @property
-    def is_a_choice(self) -> bool:
-        """Whether one can be able to do it, or want to: nobody wants to notice."""
-        return self.infinitive not in _NO_CHOICE
+    def is_voluntary(self) -> bool:
+        """Whether it goes with "could" and "wanted to": nobody wants to notice something."""
+        return self.infinitive not in _INVOLUNTARY
 
 
 class Reason(NamedTuple):
@@ -37,7 +37,7 @@ class Reason(NamedTuple):
     german: str
     of: Literal["mover", "place"]
     against: bool
-    """Whether it speaks against going there."""
+    """Whether it is a reason against going there."""
 
 
 def _nouns(gender: Gender, words: str) -> list[Noun]:
@@ -117,7 +117,7 @@ detest detested detests verabscheuen verabscheute verabscheut
 """
 
 
-_NO_CHOICE = {
+_INVOLUNTARY = {
     *("lieben", "mögen", "bevorzugen", "entdecken", "bemerken", "brauchen", "finden", "schätzen", "genießen"),
     *("bewundern", "fürchten", "hassen", "vergessen", "scheuen", "verachten", "verabscheuen"),
 }

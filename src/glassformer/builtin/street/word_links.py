@@ -1,8 +1,7 @@
-"""Which English word of a sentence is which German one: both were made from the same plot, so it is known.
+"""Gold word alignments of the street corpus: both sides come from the same plot, so the links are known.
 
-Sure links are those of nouns with their articles, verbs, adjectives, pronouns, conjunctions and signs. Where one word
-does the work of two (didn't = tense and "nicht"), the looser link is possible. Words of both sides are counted with
-signs apart.
+Sure links: nouns with their articles, verbs, adjectives, pronouns, conjunctions and punctuation. Where one word has the
+function of two (didn't = tense and "nicht"), the weaker link is a possible one. Punctuation marks count as words.
 """
 
 import re
@@ -12,119 +11,120 @@ from glassformer.builtin.street.grammar import Plot, Sentence
 from glassformer.builtin.street.lexicon import Noun
 
 Pairs = frozenset[tuple[int, int]]
-SMALL_WORDS = {"because": "weil", "although": "obwohl", "yesterday": "gestern", "today": "heute"}
+FUNCTION_WORDS = {"because": "weil", "although": "obwohl", "yesterday": "gestern", "today": "heute"}
 
 
 def words(text: str) -> list[str]:
-    """The words and signs of a sentence of the street."""
+    """The words and punctuation marks of a street sentence."""
     return re.findall(r"[\w'-]+|[.,]", text)
 
 
 def links(sentence: Sentence) -> tuple[Pairs, Pairs]:
-    """The sure links, and the possible ones with them: (English place, German place)."""
+    """The sure links, and all possible ones including the sure: (English word index, German word index)."""
     english, german = (words(side.lower()) for side in (sentence.source, sentence.target))
     plot = sentence.plot
     sure = {
         *_noun(plot.mover, english, german),
         *_noun(plot.place, english, german),
-        *_state(plot, english, german),
-        *_small_words(english, german),
-        *_signs(english, german),
+        *_predicate(plot, english, german),
+        *_function_words(english, german),
+        *_punctuation(english, german),
     }
-    verb, loose = _verb(plot, english, german)
-    sure |= verb
+    sure_verb, possible_verb = _verb(plot, english, german)
+    sure |= sure_verb
     if sentence.pronoun:
         sure.add((english.index("it"), german.index(sentence.pronoun)))
-    if "that" in english:  # the only shape in which German has two commas: the pronoun stands behind the first
+    if "that" in english:  # the only template with two commas in German: the relative pronoun follows the first
         sure.add((english.index("that"), german.index(",") + 1))
-    return frozenset(sure), frozenset(sure | loose | _lonely_commas(english, german))
+    return frozenset(sure), frozenset(sure | possible_verb | _german_only_commas(english, german))
 
 
-def _find(part: Sequence[str], text: Sequence[str]) -> int:
-    """Where words stand in a text, one behind the other."""
-    return next(i for i in range(len(text)) if list(text[i : i + len(part)]) == list(part))
+def _find(words: Sequence[str], text: Sequence[str]) -> int:
+    """The index at which consecutive words occur in a text."""
+    return next(i for i in range(len(text)) if list(text[i : i + len(words)]) == list(words))
 
 
-def _across(ones: Iterable[int], others: Iterable[int]) -> set[tuple[int, int]]:
-    others = list(others)
-    return {(one, other) for one in ones for other in others}
+def _product(english: Iterable[int], german: Iterable[int]) -> set[tuple[int, int]]:
+    """All links between two sets of word indices."""
+    german = list(german)
+    return {(one, other) for one in english for other in german}
 
 
 def _noun(noun: Noun, english: list[str], german: list[str]) -> set[tuple[int, int]]:
-    own = noun.english.split()
-    first, there = _find(["the", *own], english), german.index(noun.german.lower())
-    return {(first, there - 1)} | _across(range(first + 1, first + 1 + len(own)), [there])
+    noun_words = noun.english.split()
+    article, german_noun = _find(["the", *noun_words], english), german.index(noun.german.lower())
+    return {(article, german_noun - 1)} | _product(range(article + 1, article + 1 + len(noun_words)), [german_noun])
 
 
-def _state(plot: Plot, english: list[str], german: list[str]) -> set[tuple[int, int]]:
-    """was too tired = zu müde war; a sentence may do without."""
-    ours = [*plot.degree[0].split(), *plot.reason.english.split()]
-    theirs = [*plot.degree[1].split(), *plot.reason.german.split()]
-    was = [plot.tense.was, *ours]
+def _predicate(plot: Plot, english: list[str], german: list[str]) -> set[tuple[int, int]]:
+    """was too tired = zu müde war; not every sentence has one."""
+    english_words = [*plot.degree[0].split(), *plot.reason.english.split()]
+    german_words = [*plot.degree[1].split(), *plot.reason.german.split()]
+    was = [plot.tense.was, *english_words]
     if not any(english[i : i + len(was)] == was for i in range(len(english))):
         return set()
-    here, there = _find(was, english), _find(theirs, german)
-    return {(here, german.index(plot.tense.war))} | {(here + 1 + i, there + i) for i in range(len(ours))}
+    here, there = _find(was, english), _find(german_words, german)
+    return {(here, german.index(plot.tense.war))} | {(here + 1 + i, there + i) for i in range(len(english_words))}
 
 
 def _verb(plot: Plot, english: list[str], german: list[str]) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
-    """What is done or not done: sure links, and loose ones."""
+    """The sure and the possible links of the main verb and its auxiliaries."""
     verb, tense, mover = plot.verb, plot.tense, plot.mover.english.split()
     negated = "nicht" in german
-    ours = f"{tense.not_english} {verb.english}".split() if negated else tense.english(verb).split()
-    begin = _find([*mover, *ours], english) + len(mover)
-    at = {word: begin + i for i, word in enumerate(ours)}
-    main = begin + len(ours) - 1
+    verb_words = f"{tense.english_negation} {verb.english}".split() if negated else tense.english(verb).split()
+    begin = _find([*mover, *verb_words], english) + len(mover)
+    index = {word: begin + i for i, word in enumerate(verb_words)}
+    main = begin + len(verb_words) - 1
     finite, last = _german_verb(plot, german)
-    helped = tense.last(verb) == verb.infinitive
-    sure = _across([main], last if helped else [*finite, *last])
-    loose: set[tuple[int, int]] = set()
-    helpers = [word for word in ours[:-1] if word not in ("to", "not")]
-    if helped:
-        sure |= _across([at[word] for word in helpers if word != "didn't"], finite)
-        loose |= _across([at[word] for word in ("to", "didn't") if word in at], [*finite, *last])
+    has_auxiliary = tense.last(verb) == verb.infinitive
+    sure = _product([main], last if has_auxiliary else [*finite, *last])
+    possible: set[tuple[int, int]] = set()
+    auxiliaries = [word for word in verb_words[:-1] if word not in ("to", "not")]
+    if has_auxiliary:
+        sure |= _product([index[word] for word in auxiliaries if word != "didn't"], finite)
+        possible |= _product([index[word] for word in ("to", "didn't") if word in index], [*finite, *last])
     else:
-        loose |= _across([at[word] for word in helpers], finite)  # "did" has the tense
+        possible |= _product([index[word] for word in auxiliaries], finite)  # "did" carries the tense
     if negated:
-        no = next(word for word in ours if word == "not" or word.endswith("n't"))
-        sure.add((at[no], german.index("nicht")))
-    return sure, loose
+        negation = next(word for word in verb_words if word == "not" or word.endswith("n't"))
+        sure.add((index[negation], german.index("nicht")))
+    return sure, possible
 
 
 def _german_verb(plot: Plot, german: list[str]) -> tuple[list[int], list[int]]:
-    """Where the finite verb stands, and where the rest of it does: outside of the reason, which may have a verb too."""
+    """The indices of the finite verb and of the rest of the verb, outside the reason, which may contain a verb too."""
     reason = plot.reason.german.split()
-    taken = {
-        place + i
-        for place in range(len(german))
-        if german[place : place + len(reason)] == reason
+    in_reason = {
+        start + i
+        for start in range(len(german))
+        if german[start : start + len(reason)] == reason
         for i in range(len(reason))
     }
     finite, last = plot.tense.finite(plot.verb), plot.tense.last(plot.verb)
-    free = [(i, word) for i, word in enumerate(german) if i not in taken]
-    joined = [i for i, word in free if last and word == last + finite]  # ablehnte
+    outside = [(i, word) for i, word in enumerate(german) if i not in in_reason]
+    joined = [i for i, word in outside if last and word == last + finite]  # ablehnte
     if joined:
         return joined, []
-    return [i for i, word in free if word == finite][:1], [i for i, word in free if last and word == last][-1:]
+    return [i for i, word in outside if word == finite][:1], [i for i, word in outside if last and word == last][-1:]
 
 
-def _small_words(english: list[str], german: list[str]) -> set[tuple[int, int]]:
-    found = {(english.index(one), german.index(other)) for one, other in SMALL_WORDS.items() if one in english}
-    if "also" in german:  # "..., so the animal": the "so" behind the comma
-        found.add((english.index(",") + 1, german.index("also")))
-    return found
+def _function_words(english: list[str], german: list[str]) -> set[tuple[int, int]]:
+    links = {(english.index(one), german.index(other)) for one, other in FUNCTION_WORDS.items() if one in english}
+    if "also" in german:  # "..., so the animal": the "so" after the comma
+        links.add((english.index(",") + 1, german.index("also")))
+    return links
 
 
-def _signs(english: list[str], german: list[str]) -> set[tuple[int, int]]:
-    """Full stops in their order, and commas where English has one."""
+def _punctuation(english: list[str], german: list[str]) -> set[tuple[int, int]]:
+    """Full stops in order, and the comma if English has one."""
     stops = zip(*([i for i, word in enumerate(side) if word == "."] for side in (english, german)), strict=True)
     commas = {(english.index(","), german.index(","))} if "," in english else set()
     return {*stops, *commas}
 
 
-def _lonely_commas(english: list[str], german: list[str]) -> set[tuple[int, int]]:
-    """A comma that English does without may go with the word that brings it about."""
+def _german_only_commas(english: list[str], german: list[str]) -> set[tuple[int, int]]:
+    """Possible links of commas that only German has, to the English conjunction or relative pronoun."""
     if "," in english:
         return set()
-    causes = [i for i, word in enumerate(english) if word in ("because", "although", "that")]
-    return _across(causes, (i for i, word in enumerate(german) if word == ","))
+    conjunctions = [i for i, word in enumerate(english) if word in ("because", "although", "that")]
+    return _product(conjunctions, (i for i, word in enumerate(german) if word == ","))

@@ -1,6 +1,6 @@
-"""What decoding remembers between two steps. Rows are sentences, or hypotheses of a beam.
+"""Decoder state between two steps: key/value caches or recurrent cells. Rows are sentences, or hypotheses of a beam.
 
-Knows keys, values and cells; knows nothing of the modules that make them.
+Independent of the modules that compute the keys, values and cells.
 """
 
 from dataclasses import dataclass
@@ -8,19 +8,20 @@ from dataclasses import dataclass
 from glassformer.model.attention import KeyValues
 from glassformer.model.dims import Bool, Float, Int, Tensor
 
-FIRST_CAPACITY = 16
+INITIAL_CAPACITY = 16
+"""Positions that a new cache has memory for."""
 
 
 class KVCache:
-    """One layer's own keys and values so far, in buffers with room to spare: a step writes, it does not copy."""
+    """One layer's keys and values so far, in buffers with spare capacity: a step writes in place and does not copy."""
 
     def __init__(self) -> None:
         self.length = 0
         self._buffers: KeyValues | None = None
 
     def extend(self, new: KeyValues) -> KeyValues:
-        """Write the new positions behind the old and return all of them, as views."""
-        buffers = self._with_room_for(new)
+        """Append the new positions and return all of them, as views."""
+        buffers = self._reserve(new)
         end = self.length + new.k.shape[2]
         for buffer, values in zip(buffers, new, strict=True):
             buffer[:, :, self.length : end] = values
@@ -28,19 +29,19 @@ class KVCache:
         return KeyValues(buffers.k[:, :, :end], buffers.v[:, :, :end])
 
     def reorder(self, rows: Int[Tensor, " R"]) -> "KVCache":
-        """The past of the named rows, in their order; a row may come twice, or not at all."""
-        chosen = KVCache()
+        """A cache of the given rows, in that order; a row may occur several times, or not at all."""
+        reordered = KVCache()
         if self._buffers is not None:
             k, v = (buffer[:, :, : self.length].index_select(0, rows) for buffer in self._buffers)
-            chosen.extend(KeyValues(k, v))
-        return chosen
+            reordered.extend(KeyValues(k, v))
+        return reordered
 
-    def _with_room_for(self, new: KeyValues) -> KeyValues:
+    def _reserve(self, new: KeyValues) -> KeyValues:
         batch, heads, more, d_head = new.k.shape
         needed = self.length + more
         if self._buffers is None or self._buffers.k.shape[2] < needed:
             # Doubling: each position is moved less than twice on average, however long the sentence grows.
-            capacity = max(FIRST_CAPACITY, 1 << (needed - 1).bit_length())
+            capacity = max(INITIAL_CAPACITY, 1 << (needed - 1).bit_length())
             k, v = (new.k.new_empty(batch, heads, capacity, d_head) for _ in range(2))
             if self._buffers is not None:
                 k[:, :, : self.length] = self._buffers.k[:, :, : self.length]
@@ -51,14 +52,14 @@ class KVCache:
 
 @dataclass
 class RecurrentState:
-    """What a recurrent layer remembers: one vector, however long the target."""
+    """State of a recurrent layer: one vector per row, whatever the target's length."""
 
     length: int = 0
     cell: Float[Tensor, "B D"] | None = None
     """None before the first position."""
 
     def reorder(self, rows: Int[Tensor, " R"]) -> "RecurrentState":
-        """The past of the named rows, in their order."""
+        """The state of the given rows, in that order."""
         return RecurrentState(self.length, None if self.cell is None else self.cell.index_select(0, rows))
 
 
@@ -67,21 +68,21 @@ Past = KVCache | RecurrentState
 
 @dataclass
 class DecoderState:
-    """A decoding under way: `Transformer.start` makes it, each `Transformer.step` grows it in place."""
+    """State of incremental decoding: `Transformer.start` creates it, each `Transformer.step` extends it in place."""
 
     source: list[KeyValues]
-    """Each decoder layer's own K and V of the encoder's output, made once."""
+    """Each decoder layer's own K and V of the encoder's output, computed once."""
     source_visible: Bool[Tensor, "B S"]
     past: list[Past]
-    """Each decoder layer's K and V of the target so far, or its cell."""
+    """Each decoder layer's K and V of the target so far, or its recurrent cell."""
 
     @property
     def length(self) -> int:
-        """Target positions already seen."""
+        """Number of target positions decoded so far."""
         return self.past[0].length
 
     def reorder(self, rows: Int[Tensor, " R"]) -> "DecoderState":
-        """A new state of the named rows: reordered for beams, repeated, or with finished sentences left out."""
+        """A new state of the given rows: reordered for beams, repeated, or without finished sentences."""
         return DecoderState(
             source=[KeyValues(k.index_select(0, rows), v.index_select(0, rows)) for k, v in self.source],
             source_visible=self.source_visible.index_select(0, rows),
