@@ -1,8 +1,8 @@
-"""How well cross-attention aligns words: the simple rule beside heads chosen by measurement.
+"""Word alignment error of cross-attention: the default heads compared with heads selected by measurement.
 
-On the built-in corpus, whose true links are known; heads are chosen on 1,000 dev sentences and measured on 200 of the
-test. With a model and files of one's own there is no gold: then the measure is the links learned from all sentences
-together, and some are printed to look at.
+On the built-in corpus, whose gold links are known; heads are selected on 1,000 dev sentences and measured on 200 test
+sentences. For other models and files there is no gold: then the reference is the links learned by an IBM aligner from
+all sentences together, and some alignments are printed for inspection.
 
     python benchmarks/alignment.py
     python benchmarks/alignment.py --model runs/multi30k-en-de --train train.en train.de --dev val.en val.de \
@@ -25,7 +25,7 @@ from glassformer.inspection.alignment.head_selection import choose_heads
 from glassformer.inspection.alignment.ibm_aligner import learned_links
 from glassformer.inspection.alignment.word_alignment import AlignmentHeads, Link, WordPair, align, word_pair
 
-DEV, TEST, SHOWN = 1000, 200, 10
+DEV_SENTENCES, TEST_SENTENCES, SHOWN_SENTENCES = 1000, 200, 10
 
 
 def main() -> None:
@@ -34,44 +34,47 @@ def main() -> None:
     parser.add_argument("--model", default="street")
     for part in ("train", "dev", "test"):
         parser.add_argument(f"--{part}", nargs=2, metavar=("SOURCE", "TARGET"))
-    asked = parser.parse_args()
-    translator = Translator.load(asked.model)
-    if asked.test is None:
+    options = parser.parse_args()
+    translator = Translator.load(options.model)
+    if options.test is None:
         _street(translator)
     else:
-        _files(translator, *([*corpus(*files)] for files in (asked.train, asked.dev, asked.test)))
+        _files(translator, *([*corpus(*files)] for files in (options.train, options.dev, options.test)))
 
 
 def _street(translator: Translator) -> None:
-    made = {"dev": list(street.sentences("dev", DEV)), "test": list(street.sentences("test", TEST))}
-    pairs = {split: _pairs(translator, sentences) for split, sentences in made.items()}
-    gold = {split: [Links(*true_links(one)) for one in sentences] for split, sentences in made.items()}
+    splits = {
+        "dev": list(street.sentences("dev", DEV_SENTENCES)),
+        "test": list(street.sentences("test", TEST_SENTENCES)),
+    }
+    pairs = {split: _pairs(translator, sentences) for split, sentences in splits.items()}
+    gold = {split: [Links(*true_links(sentence)) for sentence in sentences] for split, sentences in splits.items()}
     silver = learned_links([pair.texts for pair in pairs["dev"]])
-    print(f"Links learned from {DEV:,} dev sentences, against the true ones there:")
-    _print("  sure (both directions)", [own.sure for own in silver], gold["dev"])
-    _print("  possible (either direction)", [own.possible for own in silver], gold["dev"])
-    print(f"Heads, on {TEST} test sentences:")
+    print(f"IBM aligner on {DEV_SENTENCES:,} dev sentences, against their gold links:")
+    _print("  sure (both directions)", [links.sure for links in silver], gold["dev"])
+    _print("  possible (either direction)", [links.possible for links in silver], gold["dev"])
+    print(f"Attention heads on {TEST_SENTENCES} test sentences:")
     _compare(translator, pairs, gold["dev"], gold["test"])
 
 
 def _files(translator: Translator, train: Sequence[Any], dev: Sequence[Any], test: Sequence[Any]) -> None:
     pairs = {"dev": _pairs(translator, dev), "test": _pairs(translator, test)}
-    more = _pairs(translator, train)
+    train_pairs = _pairs(translator, train)
     start = time.monotonic()
-    silver = learned_links([pair.texts for pair in (*pairs["dev"], *pairs["test"], *more)])
-    print(f"Links learned from {len(silver):,} pairs in {time.monotonic() - start:.1f} s.")
+    silver = learned_links([pair.texts for pair in (*pairs["dev"], *pairs["test"], *train_pairs)])
+    print(f"IBM aligner on {len(silver):,} pairs: {time.monotonic() - start:.1f} s.")
     on_dev, on_test = silver[: len(dev)], silver[len(dev) : len(dev) + len(test)]
-    print(f"Heads, on {len(test):,} test sentences, against those links:")
+    print(f"Attention heads on {len(test):,} test sentences, against the IBM aligner's links:")
     choice = _compare(translator, pairs, on_dev, on_test)
-    shown = [i * len(test) // SHOWN for i in range(SHOWN)]
-    print("Some to look at (? uncertain, * not among the links learned):")
-    for number, own in zip(shown, align(translator.model, [pairs["test"][i] for i in shown], choice), strict=True):
+    shown = [i * len(test) // SHOWN_SENTENCES for i in range(SHOWN_SENTENCES)]
+    print("Examples (? uncertain, * not a link of the IBM aligner):")
+    for number, links in zip(shown, align(translator.model, [pairs["test"][i] for i in shown], choice), strict=True):
         source, target = pairs["test"][number].texts
         print(f"  {' '.join(source)}")
         words = (
             f"{target[link.target]}={source[link.source]}{'?' * link.uncertain}"
             f"{'' if (link.source, link.target) in on_test[number].possible else '*'}"
-            for link in own
+            for link in links
         )
         print(f"    {' '.join(words)}")
 
@@ -80,55 +83,59 @@ def _compare(
     translator: Translator, pairs: dict[str, list[WordPair]], on_dev: list[Links], on_test: list[Links]
 ) -> AlignmentHeads:
     model = translator.model
-    _print("  the layer below the last, its mean", _plain(align(model, pairs["test"])), on_test)
+    _print("  default: mean of the layer below the last", _index_pairs(align(model, pairs["test"])), on_test)
     start = time.monotonic()
     by_silver = choose_heads(model, pairs["dev"])
     seconds = time.monotonic() - start
     by_gold = choose_heads(model, pairs["dev"], on_dev)
     choices = {
-        "the best single head, by dev's own links": AlignmentHeads(looks=[by_silver.singles[0][0]]),
-        "the chosen set, by dev's own links": by_silver.choice,
-        "the chosen set, by the links given for dev": by_gold.choice,
+        "best single head, selected by IBM links": AlignmentHeads(looks=[by_silver.singles[0][0]]),
+        "selected heads, by IBM links": by_silver.choice,
+        "selected heads, by reference links": by_gold.choice,
     }
     for name, choice in choices.items():
         links = align(model, pairs["test"], choice)
-        _print(f"  {name}", _plain(links), on_test, "; ".join(map(str, choice.looks)))
-    print(f"  chosen in {seconds:.1f} s on {by_silver.choice.pairs} pairs")
+        _print(f"  {name}", _index_pairs(links), on_test, "; ".join(map(str, choice.looks)))
+    print(f"  selected in {seconds:.1f} s on {by_silver.choice.pairs} pairs")
     for name in list(choices)[1:]:
-        _warnings(name, align(model, pairs["test"], choices[name]), on_test)
+        _print_certainty(name, align(model, pairs["test"], choices[name]), on_test)
     _print(
-        "  the chosen set, both ways only", _plain(align(model, pairs["test"], by_gold.choice, both_ways=True)), on_test
+        "  selected heads, mutual links only",
+        _index_pairs(align(model, pairs["test"], by_gold.choice, both_ways=True)),
+        on_test,
     )
     return by_gold.choice
 
 
-def _warnings(name: str, links: list[list[Link]], gold: list[Links]) -> None:
-    """How often a link is right that has a warning, and one that has none; where any link is possible."""
-    right: dict[bool, list[bool]] = {True: [], False: []}
-    for own, given in zip(links, gold, strict=True):
-        known = {target for _, target in given.possible}
-        for link in own:
+def _print_certainty(name: str, links: list[list[Link]], gold: list[Links]) -> None:
+    """Accuracy of certain and of uncertain links, for target words that have a reference link."""
+    correct: dict[bool, list[bool]] = {True: [], False: []}
+    for sentence_links, reference in zip(links, gold, strict=True):
+        known = {target for _, target in reference.possible}
+        for link in sentence_links:
             if link.target in known:
-                right[link.uncertain].append((link.source, link.target) in given.possible)
-    shares = {flag: f"{len(hits):,} links, {sum(hits) / max(1, len(hits)):.1%} right" for flag, hits in right.items()}
-    print(f"  {name}: without a warning {shares[False]}; with one {shares[True]}")
+                correct[link.uncertain].append((link.source, link.target) in reference.possible)
+    shares = {
+        flag: f"{len(hits):,} links, {sum(hits) / max(1, len(hits)):.1%} correct" for flag, hits in correct.items()
+    }
+    print(f"  {name}: certain {shares[False]}; uncertain {shares[True]}")
 
 
-def _plain(links: list[list[Link]]) -> list[list[tuple[int, int]]]:
-    return [[(link.source, link.target) for link in own] for own in links]
+def _index_pairs(links: list[list[Link]]) -> list[list[tuple[int, int]]]:
+    return [[(link.source, link.target) for link in sentence_links] for sentence_links in links]
 
 
 def _pairs(translator: Translator, sentences: Sequence[Any]) -> list[WordPair]:
     tokenizer = translator.tokenizer
     return [
-        word_pair(tokenizer, tokenizer.encode(one.source, "source"), tokenizer.encode(one.target, "target"))
-        for one in sentences
+        word_pair(tokenizer, tokenizer.encode(sentence.source, "source"), tokenizer.encode(sentence.target, "target"))
+        for sentence in sentences
     ]
 
 
-def _print(name: str, found: Sequence[Any], gold: list[Links], more: str = "") -> None:
-    how = alignment_score(found, gold)
-    print(f"{name:46s} AER {how.aer:.4f}  precision {how.precision:.4f}  recall {how.recall:.4f}  {more}")
+def _print(name: str, links: Sequence[Any], gold: list[Links], note: str = "") -> None:
+    score = alignment_score(links, gold)
+    print(f"{name:46s} AER {score.aer:.4f}  precision {score.precision:.4f}  recall {score.recall:.4f}  {note}")
 
 
 if __name__ == "__main__":

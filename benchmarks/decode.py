@@ -1,8 +1,8 @@
-"""Decoding beside CTranslate2 and Hugging Face: identical random Marian-shaped weights, sources and lengths.
+"""Decoding speed compared with CTranslate2 and Hugging Face: identical random Marian-shaped weights and sources.
 
-Every source has 14 tokens, every target 20: the end of sentence is made so unlikely that nobody stops before. Each
-contestant has its own process and its best setting: ours and CTranslate2 a single-threaded worker for each core,
-Hugging Face all cores as threads. They take turns, and each one's best round counts.
+Every source has 14 tokens and every target 20: the end of sentence is made so unlikely that no system stops earlier.
+Each system has its own process and its best setting: glassformer and CTranslate2 one single-threaded worker per core,
+Hugging Face all cores as threads. They take turns, and the best round of each counts.
 
     python benchmarks/decode.py                 the whole table (about 20 minutes on two cores)
     python benchmarks/decode.py --only tiny     one of the models: base-8k, base-32k, tiny
@@ -17,10 +17,10 @@ import torch
 
 from glassformer import ModelConfig, Transformer, save_model
 from glassformer.benchmark.systems import BenchmarkTask, System
-from glassformer.benchmark.throughput import compare_throughput, machine
+from glassformer.benchmark.throughput import compare_throughput, machine_description
 from glassformer.decoding import Beam
 
-SOURCE, TARGET = 14, 20
+SOURCE_TOKENS, TARGET_TOKENS = 14, 20
 MARIAN: dict[str, Any] = {"positions": "sinusoidal-halves", "output_bias": True, "pad_id": 0, "bos_id": 0, "eos_id": 2}
 TINY: dict[str, Any] = {"d_model": 128, "n_heads": 4, "d_ff": 256, "encoder_layers": 4, "decoder_layers": 4}
 MODELS = {
@@ -29,46 +29,51 @@ MODELS = {
     "tiny": (ModelConfig(vocab_size=8000, **MARIAN, **TINY), (1, 64)),
 }
 OURS = ("glassformer float32", "glassformer float16", "glassformer int8")
-PEERS = {  # whom each of ours is compared with; CTranslate2 has no float16 on processors
+PEERS = {  # what each precision is compared with; CTranslate2 has no float16 on CPUs
     "glassformer float32": ("ctranslate2 float32", "hugging face"),
     "glassformer float16": ("ctranslate2 float32", "hugging face"),
     "glassformer int8": ("ctranslate2 int8", "hugging face"),
 }
-EVERYBODY = (*OURS, "ctranslate2 float32", "ctranslate2 int8", "hugging face")
+SYSTEMS = (*OURS, "ctranslate2 float32", "ctranslate2 int8", "hugging face")
 
 
-def task(config: ModelConfig, beam: int, batch: int, rounds_of: int) -> BenchmarkTask:
-    """Enough sentences for every worker to be busy, and for a round to last."""
+def task(config: ModelConfig, beam: int, batch: int, batches_per_worker: int) -> BenchmarkTask:
+    """Enough sentences to keep two workers busy, and for a round to take measurable time."""
     generator = torch.Generator().manual_seed(0)
-    ids = torch.randint(3, config.vocab_size, (rounds_of * 2 * batch, SOURCE - 1), generator=generator)
-    how = Beam(size=beam, max_length_ratio=0, max_length_extra=TARGET, length_penalty=1.0 if beam > 1 else 0.0)
-    return BenchmarkTask([[*row, config.eos_id] for row in ids.tolist()], how, batch)
+    ids = torch.randint(3, config.vocab_size, (batches_per_worker * 2 * batch, SOURCE_TOKENS - 1), generator=generator)
+    settings = Beam(
+        size=beam, max_length_ratio=0, max_length_extra=TARGET_TOKENS, length_penalty=1.0 if beam > 1 else 0.0
+    )
+    return BenchmarkTask([[*row, config.eos_id] for row in ids.tolist()], settings, batch)
 
 
-def compare(name: str, config: ModelConfig, directory: Path, asked: argparse.Namespace) -> None:
-    """Everybody on every task of one model."""
-    contestants = [System(one, directory) for one in EVERYBODY]
-    for beam in asked.beams:
-        for batch in asked.batches or MODELS[name][1]:
-            work = task(config, beam, batch, rounds_of=max(1, (4 if name != "tiny" else 64) // batch))
-            speed = {one.name: one.tokens_per_second for one in compare_throughput(contestants, work, asked.rounds)}
-            print(f"\n{name}, beam {beam}, {batch} at a time (tokens/s)", flush=True)
-            for one, peers in PEERS.items():
-                ratios = ", ".join(f"{peer} {speed[peer]:,.0f} ({speed[one] / speed[peer]:.2f}x)" for peer in peers)
-                print(f"  {one:20} {speed[one]:9,.0f}   against {ratios}", flush=True)
-    for contestant in contestants:
-        contestant.close()
+def compare(name: str, config: ModelConfig, directory: Path, options: argparse.Namespace) -> None:
+    """All systems on every task of one model."""
+    systems = [System(system, directory) for system in SYSTEMS]
+    for beam in options.beams:
+        for batch in options.batches or MODELS[name][1]:
+            work = task(config, beam, batch, batches_per_worker=max(1, (4 if name != "tiny" else 64) // batch))
+            results = compare_throughput(systems, work, options.rounds)
+            speed = {result.name: result.tokens_per_second for result in results}
+            print(f"\n{name}, beam {beam}, batch size {batch} (tokens/s)", flush=True)
+            for ours, peers in PEERS.items():
+                ratios = ", ".join(f"{peer} {speed[peer]:,.0f} ({speed[ours] / speed[peer]:.2f}x)" for peer in peers)
+                print(f"  {ours:20} {speed[ours]:9,.0f}   against {ratios}", flush=True)
+    for system in systems:
+        system.close()
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--only", nargs="*", choices=MODELS, default=list(MODELS))
-    options.add_argument("--beams", nargs="*", type=int, default=[1, 4])
-    options.add_argument("--batches", nargs="*", type=int, help="instead of each model's own")
-    options.add_argument("--rounds", type=int, default=4)
-    asked = options.parse_args()
-    print(machine(), flush=True)
-    for name in asked.only:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", choices=MODELS, default=list(MODELS), help="Models to run.")
+    parser.add_argument("--beams", nargs="*", type=int, default=[1, 4], metavar="N", help="Beam sizes.")
+    parser.add_argument(
+        "--batches", nargs="*", type=int, metavar="N", help="Batch sizes; by default those of each model."
+    )
+    parser.add_argument("--rounds", type=int, default=4, metavar="N", help="Rounds; the best counts.")
+    options = parser.parse_args()
+    print(machine_description(), flush=True)
+    for name in options.only:
         config = MODELS[name][0]
         torch.manual_seed(0)
         model = Transformer(config)
@@ -76,8 +81,8 @@ def main() -> None:
             model.output_projection.bias[config.eos_id] = -30
         with tempfile.TemporaryDirectory() as folder:
             save_model(model, Path(folder) / "model")
-            compare(name, config, Path(folder) / "model", asked)
-    print("\n" + machine())
+            compare(name, config, Path(folder) / "model", options)
+    print("\n" + machine_description())
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""One training step's forward and backward pass, beside torch.nn.Transformer on the same batch and sizes.
+"""Forward and backward pass of a training step, compared with torch.nn.Transformer on the same batch and sizes.
 
-Both get the same embeddings, output projection and loss around them. Prints the ratio from one interleaved run:
-below 1 means that glassformer is the faster, or keeps less. torch.nn.Transformer has one dropout for all its places,
-so the third row of a model compares the paper's places with torch's.
+Both have the same embeddings, output projection and loss. Prints the ratio from one interleaved run: below 1 means that
+glassformer is faster, or uses less memory. torch.nn.Transformer has a single dropout rate for all places, so the third
+row of a model compares dropout as in the paper with torch's.
 """
 
 import argparse
@@ -15,17 +15,17 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer import ModelConfig, Transformer, preset
-from timing import interleaved, machine
+from timing import interleaved, machine_description
 
 DROPOUTS: dict[str, dict[str, Any]] = {
     "none": {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0},
-    "as torch.nn has it": {"dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1},
-    "as the paper has it": {"dropout": 0.1, "attention_dropout": 0.0, "activation_dropout": 0.0},
+    "as in torch.nn": {"dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1},
+    "as in the paper": {"dropout": 0.1, "attention_dropout": 0.0, "activation_dropout": 0.0},
 }
 
 
 class TorchTransformer(nn.Module):
-    """torch.nn.Transformer with what it lacks: embeddings, positions, the output projection."""
+    """torch.nn.Transformer plus what it lacks: embeddings, positions and the output projection."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -66,14 +66,14 @@ class TorchTransformer(nn.Module):
         return self.dropout(x)
 
 
-def batch(config: ModelConfig, sentences: int, longest: int) -> tuple[Tensor, Tensor]:
-    """Random sentences between half the longest and the longest, padded on the right."""
+def batch(config: ModelConfig, sentences: int, max_tokens: int) -> tuple[Tensor, Tensor]:
+    """Random sentences of max_tokens / 2 to max_tokens tokens, padded on the right."""
     generator = torch.Generator().manual_seed(1)
 
     def side(vocab_size: int) -> Tensor:
-        ids = torch.randint(3, vocab_size, (sentences, longest), generator=generator)
-        lengths = torch.randint(longest // 2, longest + 1, (sentences, 1), generator=generator)
-        return ids.masked_fill(torch.arange(longest) >= lengths, config.pad_id)
+        ids = torch.randint(3, vocab_size, (sentences, max_tokens), generator=generator)
+        lengths = torch.randint(max_tokens // 2, max_tokens + 1, (sentences, 1), generator=generator)
+        return ids.masked_fill(torch.arange(max_tokens) >= lengths, config.pad_id)
 
     return side(config.source_vocab_size), side(config.vocab_size)
 
@@ -89,7 +89,7 @@ def loss(model: nn.Module, source: Tensor, target: Tensor, pad_id: int) -> Tenso
 
 
 def kept_for_backward(model: nn.Module, source: Tensor, target: Tensor, pad_id: int) -> int:
-    """Bytes that the forward pass keeps alive for the backward pass, weights aside: what decides the peak."""
+    """Bytes saved by the forward pass for the backward pass, without weights: they determine the peak."""
     weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
     kept: dict[int, int] = {}
 
@@ -100,28 +100,28 @@ def kept_for_backward(model: nn.Module, source: Tensor, target: Tensor, pad_id: 
         return x
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
-        value = loss(model, source, target, pad_id)  # alive while we count, so that no address is used twice
+        value = loss(model, source, target, pad_id)  # alive while counting, so that no address is reused
     del value
     return sum(kept.values())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sentences", type=int, default=128)
-    parser.add_argument("--max-length-ratio", type=int, default=32)
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--sentences", type=int, default=128, metavar="N", help="Sentences per batch.")
+    parser.add_argument("--max-tokens", type=int, default=32, metavar="N", help="Maximum tokens per sentence.")
+    parser.add_argument("--rounds", type=int, default=15, metavar="N", help="Rounds; the best counts.")
     options = parser.parse_args()
-    print(machine())
-    print(f"{options.sentences} sentences of up to {options.longest} tokens, best of {options.rounds} rounds")
-    print("ms: forward and backward; MB: kept for the backward pass\n")
+    print(machine_description())
+    print(f"{options.sentences} sentences of up to {options.max_tokens} tokens, best of {options.rounds} rounds")
+    print("ms: forward and backward; MB: saved for the backward pass\n")
     print(f"{'model':<9} {'dropout':<20} {'ours':>6} {'torch':>6} {'ratio':>7} {'ours':>8} {'torch':>7} {'ratio':>7}")
     for name in ("tiny", "tutorial"):
         for places, rates in DROPOUTS.items():
             config = preset(name, **rates)
-            data = (*batch(config, options.sentences, options.longest), config.pad_id)
+            data = (*batch(config, options.sentences, options.max_tokens), config.pad_id)
             ours, theirs = Transformer(config).train(), TorchTransformer(config).train()
-            contestants = {"ours": partial(step, ours, *data), "theirs": partial(step, theirs, *data)}
-            seconds = interleaved(contestants, options.rounds)
+            steps = {"ours": partial(step, ours, *data), "theirs": partial(step, theirs, *data)}
+            seconds = interleaved(steps, options.rounds)
             memory = {"ours": kept_for_backward(ours, *data), "theirs": kept_for_backward(theirs, *data)}
             print(
                 f"{name:<9} {places:<20}"
@@ -133,5 +133,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    warnings.filterwarnings("ignore", message="enable_nested_tensor")  # torch's, about its inference path
+    warnings.filterwarnings("ignore", message="enable_nested_tensor")  # a torch warning about its inference path
     main()

@@ -1,11 +1,11 @@
-"""How decoding grows: with the length of targets, with the memory it is allowed, with the lines of a stream.
+"""How time and memory of decoding scale: with target length, with the limit of positions, with the length of a stream.
 
-1. Targets of 512 tokens beside targets of 256, per sentence: keys and values are made once, so twice the tokens should
-   cost about twice the time.
-2. The most memory of a process that translates many sentences, under different budgets of positions.
-3. `glassformer translate` fed a hundred thousand lines, and a million: its memory must not know the difference.
+1. Time per sentence for targets of 512 and 256 tokens: keys and values are cached, so twice the tokens should take
+   about twice the time.
+2. Peak memory of a process that translates many sentences, for different limits of positions in the KV cache.
+3. Peak memory of `glassformer translate` on 100,000 and 1,000,000 lines: it must not grow with the number of lines.
 
-    python benchmarks/growth.py             all of it (about ten minutes on two cores)
+    python benchmarks/growth.py             everything (about ten minutes on two cores)
     python benchmarks/growth.py --lines 10000 100000
 """
 
@@ -28,7 +28,7 @@ from glassformer.builtin import street
 from glassformer.decoding import BatchLimits, Beam, Request, search
 from glassformer.engine import EngineOptions, open_step_model
 from glassformer.hardware import peak_memory
-from timing import interleaved, machine
+from timing import interleaved, machine_description
 
 SHAPES: dict[str, dict[str, Any]] = {
     "base": {},
@@ -37,7 +37,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 
 def endless(shape: str) -> Transformer:
-    """A random model that never ends a sentence by itself."""
+    """A random model that never generates the end of sentence by itself."""
     torch.manual_seed(0)
     model = Transformer(ModelConfig(vocab_size=8000, output_bias=True, **SHAPES[shape])).eval()
     with torch.no_grad():
@@ -46,8 +46,8 @@ def endless(shape: str) -> Transformer:
 
 
 def lengths(rounds: int) -> None:
-    print("\ntarget tokens: seconds a sentence with 256 and 512, and their ratio")
-    for shape, beam, together in itertools.product(SHAPES, (1, 4), (1, 4)):
+    print("\nSeconds per sentence for targets of 256 and of 512 tokens, and their ratio")
+    for shape, beam, batch in itertools.product(SHAPES, (1, 4), (1, 4)):
         step_model = open_step_model(endless(shape), EngineOptions())
         requests = [Request([*range(10, 40), 2])] * 8
         runs = {
@@ -56,24 +56,24 @@ def lengths(rounds: int) -> None:
                 step_model,
                 requests,
                 Beam(size=beam, max_length_ratio=0, max_length_extra=extra, length_penalty=0.0),
-                BatchLimits(sentences=together, workers=2),
+                BatchLimits(sentences=batch, workers=2),
             )
             for extra in (256, 512)
         }
         best = interleaved(runs, rounds)
         short, long = best["256"] / 8, best["512"] / 8
         print(
-            f"{shape:5} beam {beam}, {together} at a time: {short:.3f} s, {long:.3f} s: {long / short:.2f}x", flush=True
+            f"{shape:5} beam {beam}, batch size {batch}: {short:.3f} s, {long:.3f} s: {long / short:.2f}x", flush=True
         )
 
 
-def _under(positions: int, answer: Any) -> None:
+def _measure_memory(positions: int, results: Any) -> None:
     torch.set_num_threads(1)
     model = endless("base")
     step_model = open_step_model(model, EngineOptions())
     search(step_model, [Request([5, 2])], Beam(max_length_ratio=0, max_length_extra=5))
-    ctypes.CDLL(None).malloc_trim(0)  # what packing the weights left free would hide the first 250 MB
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted anew from here
+    ctypes.CDLL(None).malloc_trim(0)  # memory freed after packing the weights would hide the first 250 MB
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before = peak_memory()
     requests = [Request([*range(10, 40), 2])] * 200
     search(
@@ -84,34 +84,36 @@ def _under(positions: int, answer: Any) -> None:
     )
     config = model.config
     allowed = positions * config.decoder_layers * 2 * config.d_model * 4
-    answer.put((before, peak_memory(), allowed))
+    results.put((before, peak_memory(), allowed))
 
 
 def budgets() -> None:
-    print("\nbase, 200 sentences of 31 and 40 tokens, beam 4, one worker: what a budget of positions allows and takes")
+    print(
+        "\nMemory under a limit of positions: base, 200 sentences of 31 source and 40 target tokens, beam 4, one worker"
+    )
     context = multiprocessing.get_context("spawn")
     for positions in (1_000, 4_000, 16_000):
-        answers = context.Queue()
-        process = context.Process(target=_under, args=(positions, answers))
+        results = context.Queue()
+        process = context.Process(target=_measure_memory, args=(positions, results))
         process.start()
-        before, after, allowed = answers.get()
+        before, after, allowed = results.get()
         process.join()
         print(
-            f"{positions:6,} positions: keys and values may take {allowed / 2**20:,.0f} MB; "
+            f"{positions:6,} positions: the KV cache may take {allowed / 2**20:,.0f} MB; "
             f"the process grew by {(after - before) / 2**20:,.0f} MB",
             flush=True,
         )
 
 
 def _lines(count: int) -> Iterator[bytes]:
-    """Real sentences, over and over, each with a number so that none comes twice."""
+    """Sentences of street, repeated, each with a number so that all lines differ."""
     sentences = [pair.source for pair in street.sentences("test", 5000)]
     for number, sentence in enumerate(itertools.islice(itertools.cycle(sentences), count)):
         yield f"{sentence} {number}\n".encode()
 
 
 def stream(counts: list[int]) -> None:
-    print("\nlines through `glassformer translate street --beam 1 --precision int8`: most memory, lines a second")
+    print("\nLines through `glassformer translate street --beam 1 --precision int8`: peak memory, lines per second")
     command = [str(Path(sys.executable).with_name("glassformer")), "translate", "street", "-"]
     for count in counts:
         start = time.perf_counter()
@@ -131,24 +133,31 @@ def stream(counts: list[int]) -> None:
         process.wait()
         feeder.join()
         seconds = time.perf_counter() - start
-        print(f"{count:9,} in, {written:9,} out: {peak / 1024:,.0f} MB, {count / seconds:,.0f} a second", flush=True)
+        print(f"{count:9,} in, {written:9,} out: {peak / 1024:,.0f} MB, {count / seconds:,.0f} lines/s", flush=True)
 
 
-def _feed(to: Any, count: int) -> None:
+def _feed(stream: Any, count: int) -> None:
     for line in _lines(count):
-        to.write(line)
-    to.close()
+        stream.write(line)
+    stream.close()
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--lines", type=int, nargs="*", default=[100_000, 1_000_000])
-    asked = options.parse_args()
-    print(machine())
-    lengths(asked.rounds)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="Rounds of the first part; the best counts.")
+    parser.add_argument(
+        "--lines",
+        type=int,
+        nargs="*",
+        default=[100_000, 1_000_000],
+        metavar="N",
+        help="Lines to translate in the third part.",
+    )
+    options = parser.parse_args()
+    print(machine_description())
+    lengths(options.rounds)
     budgets()
-    stream(asked.lines)
+    stream(options.lines)
 
 
 if __name__ == "__main__":

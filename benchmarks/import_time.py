@@ -1,4 +1,4 @@
-"""Importing glassformer with all its public names, with torch already imported: seconds of one core, best of five.
+"""CPU seconds to import glassformer and all its public names, with torch already imported; best of five.
 
 python benchmarks/import_time.py
 """
@@ -23,7 +23,7 @@ def main() -> None:
         float(subprocess.run([sys.executable, "-c", CODE], check=True, capture_output=True, text=True).stdout)
         for _ in range(ROUNDS)
     ]
-    print(f"import glassformer, all public names, beyond torch: {min(seconds):.2f} s of one core (bound: 0.3 s)")
+    print(f"import glassformer with all public names, without torch: {min(seconds):.2f} CPU seconds (limit: 0.3 s)")
 
 
 if __name__ == "__main__":

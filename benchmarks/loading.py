@@ -1,8 +1,8 @@
-"""Opening a model of 50 million parameters: seconds and memory, ours beside `transformers`, in turn.
+"""Time and memory to load a model of 50 million parameters, compared with `transformers`, in turn.
 
-Each opening happens in a process of its own. Memory is what the process grew by while it opened the model and read one
-sentence (so that every weight was touched), against the size of the weights; bounds: 1.5 times it, and no more seconds
-than `transformers` needs.
+Each load runs in its own process. Memory is the growth of the process while it loads the model and runs one sentence
+(so that every weight is touched), relative to the size of the weights. Limits: 1.5 times that size, and no more time
+than `transformers` takes.
 
     python benchmarks/loading.py
 """
@@ -22,18 +22,21 @@ SENTENCE = [5, 6, 7, 8, 2]
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         size = _write(Path(folder))
-        found: dict[str, list[tuple[float, float]]] = {}
+        results: dict[str, list[tuple[float, float]]] = {}
         for _ in range(ROUNDS):
-            for who in ("transformers", "glassformer, their files", "glassformer, ours"):
+            for loader in ("transformers", "glassformer, their format", "glassformer, own format"):
                 done = subprocess.run(
-                    [sys.executable, __file__, who, folder], check=True, capture_output=True, text=True
+                    [sys.executable, __file__, loader, folder], check=True, capture_output=True, text=True
                 )
-                found.setdefault(who, []).append(tuple(json.loads(done.stdout.splitlines()[-1])))
-    print(f"A model of {size / 1e6:.0f} MB, opened {ROUNDS} times by each in turn; the best of each:")
-    fastest = min(seconds for seconds, _ in found["transformers"])
-    for who, runs in found.items():
+                results.setdefault(loader, []).append(tuple(json.loads(done.stdout.splitlines()[-1])))
+    print(f"A model of {size / 1e6:.0f} MB, loaded {ROUNDS} times by each in turn; the best of each:")
+    fastest = min(seconds for seconds, _ in results["transformers"])
+    for loader, runs in results.items():
         seconds, memory = min(run[0] for run in runs), min(run[1] for run in runs)
-        print(f"  {who:26s} {seconds:5.2f} s ({seconds / fastest:4.2f} of theirs)   {memory / size:4.2f} x its size")
+        print(
+            f"  {loader:26s} {seconds:5.2f} s ({seconds / fastest:4.2f} x transformers)   "
+            f"{memory / size:4.2f} x model size"
+        )
 
 
 def _write(folder: Path) -> int:
@@ -48,29 +51,29 @@ def _write(folder: Path) -> int:
     return model.n_parameters * 4
 
 
-def _open(who: str, folder: Path) -> tuple[float, float]:
+def _open(loader: str, folder: Path) -> tuple[float, float]:
     import gc
     import time
 
     import torch
 
-    if who == "transformers":
+    if loader == "transformers":
         from transformers import MarianMTModel as Theirs
     else:
         from glassformer.interop.detect import open_foreign
         from glassformer.model import load_model
     source = torch.tensor([SENTENCE])
     gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak so far is that of the imports
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak, which includes the imports
     before = _memory("VmRSS")
     start = time.perf_counter()
-    if who == "transformers":
+    if loader == "transformers":
         theirs = Theirs.from_pretrained(folder / "theirs").eval()
     else:
-        ours = load_model(folder / "ours") if who.endswith("ours") else open_foreign(folder / "theirs").model
+        ours = load_model(folder / "ours") if loader.endswith("own format") else open_foreign(folder / "theirs").model
     seconds = time.perf_counter() - start
     with torch.no_grad():
-        theirs(input_ids=source, decoder_input_ids=source) if who == "transformers" else ours(source, source)
+        theirs(input_ids=source, decoder_input_ids=source) if loader == "transformers" else ours(source, source)
     return seconds, _memory("VmHWM") - before
 
 

@@ -1,4 +1,4 @@
-"""The memory it takes to turn a corpus into ids on disk, for corpora of different size: it must not grow with them."""
+"""Peak memory of building a token store, for corpora of different sizes: it must not grow with the corpus."""
 
 import argparse
 import multiprocessing
@@ -13,7 +13,7 @@ from glassformer.data import Pair, TokenizerSettings, corpus, open_store, train_
 
 
 def build(pairs: int, folder: Path) -> None:
-    """In a process of its own, whose peak is the answer."""
+    """Build a store and print the peak memory; runs in its own process."""
 
     def sample() -> list[Pair]:
         return [Pair(0, s.source, s.target) for s in islice(street.sentences("train", 5000), 5000)]
@@ -34,14 +34,16 @@ def build(pairs: int, folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, nargs="+", default=[100_000, 2_000_000])
+    parser.add_argument(
+        "--pairs", type=int, nargs="+", default=[100_000, 2_000_000], metavar="N", help="Sizes of the corpora in pairs."
+    )
     options = parser.parse_args()
     lines = [f"{s.source}\t{s.target}" for s in islice(street.sentences("train", 100_000), 100_000)]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         for pairs in options.pairs:
             with (folder / f"{pairs}.tsv").open("w") as file:
-                for number in range(pairs):  # the same sentences again, numbered: no two lines are equal
+                for number in range(pairs):  # the same sentences repeated, with numbers: all lines differ
                     file.write(lines[number % len(lines)].replace("\t", f" {number}\t") + "\n")
             process = multiprocessing.get_context("spawn").Process(target=build, args=(pairs, folder))
             process.start()

@@ -1,8 +1,8 @@
-"""What a trace of a 30-token sentence through paper-base costs: seconds, bytes.
+"""Time and file size of a trace: a sentence of 30 tokens through paper-base.
 
     python benchmarks/tracing.py [PRESET] [TOKENS]
 
-Weights are random, so searches are told how long their targets shall be: as long as the source.
+Weights are random, so the target length is fixed by the search settings: as long as the source.
 """
 
 import sys
@@ -32,15 +32,15 @@ def main(name: str = "paper-base", length: str = "30") -> None:
         Beam(size=size, max_length_ratio=0.0, max_length_extra=tokens, min_length_ratio=(tokens - 1) / tokens)
         for size in (1, 4)
     )
-    works: dict[str, Callable[[], object]] = {
-        "a trace of a given target": lambda: trace(model, request, target),
-        "beam 1: the search": lambda: search_tree(PlainStepModel(model), request, greedy),
-        "beam 1: the search and a trace": lambda: trace(model, request, search=greedy),
-        "beam 4: the search": lambda: search_tree(PlainStepModel(model), request, wide),
-        "beam 4: the search and a trace": lambda: trace(model, request, search=wide),
+    functions: dict[str, Callable[[], object]] = {
+        "trace of a given target": lambda: trace(model, request, target),
+        "beam 1: search": lambda: search_tree(PlainStepModel(model), request, greedy),
+        "beam 1: search and trace": lambda: trace(model, request, search=greedy),
+        "beam 4: search": lambda: search_tree(PlainStepModel(model), request, wide),
+        "beam 4: search and trace": lambda: trace(model, request, search=wide),
     }
-    for what, seconds in interleaved(works, 3).items():
-        print(f"{what:32} {seconds:6.2f} s")
+    for task, seconds in interleaved(functions, 3).items():
+        print(f"{task:32} {seconds:6.2f} s")
     traced = trace(model, request, search=wide)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.safetensors"
@@ -49,8 +49,8 @@ def main(name: str = "paper-base", length: str = "30") -> None:
                 began = time.perf_counter()
                 traced.save(path, detail, half)
                 seconds = time.perf_counter() - began
-                kind = "float16" if half else "float32"
-                print(f"saved, {detail:10} {kind}  {path.stat().st_size:12,} bytes in {seconds:.2f} s")
+                dtype = "float16" if half else "float32"
+                print(f"saved, {detail:10} {dtype}  {path.stat().st_size:12,} bytes in {seconds:.2f} s")
 
 
 if __name__ == "__main__":

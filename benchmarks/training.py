@@ -1,10 +1,10 @@
-"""Training throughput beside Hugging Face's MarianMTModel and torch.nn.Transformer: identical batches and sizes.
+"""Training throughput compared with Hugging Face's MarianMTModel and torch.nn.Transformer: identical batches and sizes.
 
-Each contestant does whole updates: forward, label-smoothed loss, backward, clipping, AdamW. The peers have all cores as
-threads, which is how they are run; ours is tried both ways, as one process with all threads and, as is its default, as
-one process a core with its share of the sentences. Where the processor multiplies in bfloat16, those who can are tried
-with that too, Marian by torch's autocast. They take turns, and each one's best round counts. Prints target tokens a
-second. With --text SOURCE TARGET the batches are made of real text; without, of the built-in corpus.
+Each system does whole updates: forward, label-smoothed loss, backward, clipping, AdamW. The peers use all cores as
+threads, which is how they are usually run; ours runs both as one process with all threads and, its default, as one
+process per core with its share of the sentences. Where the processor multiplies in bfloat16, that is measured too, for
+Marian with torch's autocast. The systems take turns, and the best round of each counts. Prints target tokens per
+second. With --text SOURCE TARGET the batches are made of these files, otherwise of the built-in corpus.
 """
 
 import argparse
@@ -33,15 +33,15 @@ from glassformer.training.mixed_precision import chosen_dtype
 from glassformer.training.optimiser import make_optimiser
 from glassformer.training.run_resources import keep_memory
 from glassformer.training.run_settings import TrainingSettings
-from timing import machine
+from timing import machine_description
 
 UPDATES = 6
 SMOOTHING = 0.1
-RANKS, SHORT = "ours, a process a core", ", bfloat16"
+RANKS, BFLOAT16 = "ours, one process per core", ", bfloat16"
 
 
 def batches(directory: Path, text: list[str] | None, budget: int) -> tuple[list[Batch], int]:
-    """The same for everybody, and the size of the vocabulary."""
+    """The batches, the same for all systems, and the vocabulary size."""
     if text is None:
         pairs = list(street.sentences("train", 20_000))
         text = [str(directory / "source"), str(directory / "target")]
@@ -51,17 +51,17 @@ def batches(directory: Path, text: list[str] | None, budget: int) -> tuple[list[
     tokenizer = train_tokenizer(TokenizerSettings(vocab_size=8000, kind="bpe"), lambda: data)
     store = open_store(data, tokenizer, directory / "store")
     lengths = torch.stack([torch.tensor(store.lengths(side)) for side in ("source", "target")], 1).numpy()
-    some = epoch_batches(lengths, budget, seed=1, epoch=0)[:UPDATES]
-    return [make_batch(store[int(i)] for i in batch) for batch in some], tokenizer.vocab_size("target")
+    indices = epoch_batches(lengths, budget, seed=1, epoch=0)[:UPDATES]
+    return [make_batch(store[int(i)] for i in batch) for batch in indices], tokenizer.vocab_size("target")
 
 
 def rows(batch: Batch, rank: int, ranks: int) -> Batch:
-    """A rank's share of a batch: every so manieth sentence."""
+    """A rank's share of a batch: every `ranks`-th sentence."""
     return Batch(*(getattr(batch, name)[rank::ranks] for name in ("source", "target_in", "target_out")))
 
 
 def trainer(model: nn.Module, loss: Callable[[Batch], Tensor]) -> Callable[[Batch], None]:
-    """One update: what a plain training loop does."""
+    """One update of a plain training loop."""
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.98), fused=True)
 
     def update(batch: Batch) -> None:
@@ -84,7 +84,7 @@ def torch_update(config: ModelConfig) -> Callable[[Batch], None]:
 
 
 def marian_update(config: ModelConfig, dtype: torch.dtype | None = None) -> Callable[[Batch], None]:
-    model = in_transformers(config, longest=512).train()
+    model = in_transformers(config, max_tokens=512).train()
 
     def loss(batch: Batch) -> Tensor:
         with torch.autocast("cpu", dtype, enabled=dtype is not None):
@@ -112,13 +112,13 @@ def our_update(config: ModelConfig) -> Callable[[Batch], None]:
     return update
 
 
-class Contestant:
-    """Processes of its own, so that nobody inherits another's threads or memory; works when it is told to."""
+class System:
+    """A system in its own processes, so that none inherits another's threads or memory; runs a round on request."""
 
     def __init__(self, name: str, size: str, text: list[str] | None, budget: int, ranks: int) -> None:
-        self.meeting = tempfile.TemporaryDirectory()
-        command = [sys.executable, __file__, "--as", name, "--size", size, "--budget", str(budget)]
-        command += ["--meeting", self.meeting.name, "--ranks", str(ranks)] + (["--text", *text] if text else [])
+        self.rendezvous = tempfile.TemporaryDirectory()
+        command = [sys.executable, __file__, "--system", name, "--size", size, "--budget", str(budget)]
+        command += ["--rendezvous", self.rendezvous.name, "--ranks", str(ranks)] + (["--text", *text] if text else [])
         self.processes = [
             subprocess.Popen([*command, "--rank", str(rank)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             for rank in range(ranks)
@@ -126,7 +126,7 @@ class Contestant:
         self.tokens = min(int(self._line(process)) for process in self.processes)
 
     def round(self) -> float:
-        """Target tokens a second over all updates, once."""
+        """Run all updates once; returns target tokens per second."""
         start = time.perf_counter()
         for process in self.processes:
             print("go", file=process.stdin, flush=True)
@@ -134,7 +134,7 @@ class Contestant:
             self._line(process)
         return self.tokens / (time.perf_counter() - start)
 
-    def end(self) -> None:
+    def close(self) -> None:
         for process in self.processes:
             process.communicate()
 
@@ -144,34 +144,34 @@ class Contestant:
         return process.stdout.readline()
 
 
-def compete(options: argparse.Namespace) -> None:
-    """The other side of a contestant."""
+def run_system(options: argparse.Namespace) -> None:
+    """The process of a `System`: runs the updates for every line of standard input."""
     warnings.filterwarnings("ignore")
     torch.manual_seed(1)
     with tempfile.TemporaryDirectory() as directory:
         updates, vocabulary = batches(Path(directory), options.text, options.budget)
         shape: dict[str, Any] = {"vocab_size": vocabulary, "source_vocab_size": vocabulary}
         config = preset(options.size, **shape)
-        if options.as_.startswith(RANKS):
-            dtype = torch.bfloat16 if options.as_.endswith(SHORT) else None
+        if options.system.startswith(RANKS):
+            dtype = torch.bfloat16 if options.system.endswith(BFLOAT16) else None
             run = _ranks(config, updates, options, dtype)
         else:
             torch.set_num_threads(torch.get_num_threads())
             makers: dict[str, Callable[[ModelConfig], Callable[[Batch], None]]] = {
                 "Marian": marian_update,
-                "Marian" + SHORT: partial(marian_update, dtype=torch.bfloat16),
+                "Marian" + BFLOAT16: partial(marian_update, dtype=torch.bfloat16),
                 "torch.nn": torch_update,
                 "ours, threads": our_update,
             }
-            if options.as_.startswith("ours"):
+            if options.system.startswith("ours"):
                 keep_memory()
-            update = makers[options.as_](config)
+            update = makers[options.system](config)
 
             def run() -> None:
                 for batch in updates:
                     update(batch)
 
-        run()  # warm up
+        run()  # warm-up
         print(sum(batch.tokens for batch in updates), flush=True)
         for _ in sys.stdin:
             run()
@@ -183,10 +183,10 @@ def _ranks(
 ) -> Callable[[], None]:
     from torch.nn.parallel import DistributedDataParallel
 
-    from glassformer.training.distributed import help_as_rank
+    from glassformer.training.distributed import join_local_group
 
     keep_memory()
-    world = help_as_rank(options.meeting, options.rank, options.ranks)
+    world = join_local_group(options.rendezvous, options.rank, options.ranks)
     model = Transformer(config).train()
     optimiser = make_optimiser(model, TrainingSettings())
     loss = DistributedDataParallel(TrainingLoss(model, SMOOTHING, dtype), gradient_as_bucket_view=True)
@@ -203,34 +203,37 @@ def _ranks(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--text", nargs=2)
-    parser.add_argument("--budget", type=int, default=4096)
-    parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--as", dest="as_", help=argparse.SUPPRESS)
-    for name in ("--size", "--meeting"):
+    parser.add_argument(
+        "--text", nargs=2, metavar=("SOURCE", "TARGET"), help="Text files instead of the built-in corpus."
+    )
+    parser.add_argument("--budget", type=int, default=4096, metavar="N", help="Positions per batch, at most.")
+    parser.add_argument("--rounds", type=int, default=6, metavar="N", help="Rounds; the best counts.")
+    for name in ("--system", "--size", "--rendezvous"):
         parser.add_argument(name, help=argparse.SUPPRESS)
     for name in ("--rank", "--ranks"):
         parser.add_argument(name, type=int, default=0, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.as_:
-        compete(options)
+    if options.system:
+        run_system(options)
         return
-    print(machine())
-    print(f"{UPDATES} updates of {options.budget} positions, best of {options.rounds} rounds; target tokens a second\n")
+    print(machine_description())
+    print(
+        f"{UPDATES} updates of {options.budget} positions, best of {options.rounds} rounds; target tokens per second\n"
+    )
     names = {"Marian": 1, "torch.nn": 1, "ours, threads": 1, RANKS: 2}
     if chosen_dtype("auto", torch.device("cpu")) is not None:
-        names |= {"Marian" + SHORT: 1, RANKS + SHORT: 2}
+        names |= {"Marian" + BFLOAT16: 1, RANKS + BFLOAT16: 2}
     for size in ("tiny", "tutorial"):
-        contestants = {name: Contestant(name, size, options.text, options.budget, n) for name, n in names.items()}
+        systems = {name: System(name, size, options.text, options.budget, n) for name, n in names.items()}
         best = dict.fromkeys(names, 0.0)
         for _ in range(options.rounds):
-            for name, contestant in contestants.items():
-                best[name] = max(best[name], contestant.round())
-        for contestant in contestants.values():
-            contestant.end()
+            for name, system in systems.items():
+                best[name] = max(best[name], system.round())
+        for system in systems.values():
+            system.close()
         peer = max(rate for name, rate in best.items() if not name.startswith("ours"))
         for name, rate in best.items():
-            print(f"{size:<9} {name:<34} {rate:>8,.0f}   {rate / peer:.2f} of the faster peer")
+            print(f"{size:<9} {name:<38} {rate:>8,.0f}   {rate / peer:.2f} x the fastest peer")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Text comes out of files as it went in, and a file that cannot be used says where and why."""
+"""Corpus readers: text is read as it was written, and errors name the file, the line and the reason."""
 
 import gzip
 import json
@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.data import Pair, corpus
-from glassformer.data.corpus import LONGEST_LINE, count_lines
+from glassformer.data.corpus import MAX_LINE_BYTES, count_lines
 from glassformer.errors import DataError, GlassformerError
 from tests.examples import max_examples
 
-# Any text of one line: also what other programs take for line ends, and what looks like markup.
+# Any text of one line, including characters that other programs treat as line ends, and text that looks like markup.
 text = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
     ["", " ", "a\u2028b", "a\x85b", "a\rb", "a\vb\fc", "\ufeff", "\x00", "[/red]", "\x1b[31m", "👩‍👩‍👧", "\u202eabc"]
 )
 
 
 def plain(side: str) -> str:
-    """What reading gives back: one \\r at the end belongs to the line end."""
+    """What is read back: one trailing \\r belongs to the line end."""
     return side.removesuffix("\r")
 
 
@@ -33,12 +33,12 @@ def write(path: Path, lines: list[str], ending: str = "\n", last: bool = True) -
 @max_examples(150)
 @given(st.lists(st.tuples(text, text), min_size=1, max_size=8), st.sampled_from(["", ".gz"]))
 def test_what_was_written_is_read_in_every_format(tmp_path_factory, sides, packed):
-    """NTREX#3, eole#174, subword-nmt PR#92: a file of n lines has n lines, whatever stands in them."""
+    """NTREX#3, eole#174, subword-nmt PR#92: a file of n lines has n lines, whatever they contain."""
     folder = tmp_path_factory.mktemp("corpus")
     sources, targets = ([side[i].removeprefix("\ufeff") for side in sides] for i in (0, 1))
     two = corpus(write(folder / f"a.en{packed}", sources), write(folder / f"a.de{packed}", targets))
-    wanted = [Pair(n, plain(s), plain(t)) for n, (s, t) in enumerate(zip(sources, targets, strict=True), start=1)]
-    assert list(two) == wanted
+    expected = [Pair(n, plain(s), plain(t)) for n, (s, t) in enumerate(zip(sources, targets, strict=True), start=1)]
+    assert list(two) == expected
     assert two.check() == len(sides)
 
     lines = [json.dumps({"source": s, "target": t, "id": 7}) for s, t in zip(sources, targets, strict=True)]
@@ -65,33 +65,37 @@ def broken(folder: Path, name: str, content: bytes) -> Path:
 
 
 def everything(path: Path) -> list[Pair]:
-    found = corpus(path)
-    found.check()
-    return list(found)
+    pairs = corpus(path)
+    pairs.check()
+    return list(pairs)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.tsv", b"one\tein\ntwo\n", "a.tsv, line 2: has 0 tabs, and must have one"),
-        ("a.tsv", b"one\tein\tuno\n", "a.tsv, line 1: has 2 tabs"),
+        ("a.tsv", b"one\tein\ntwo\n", "a.tsv, line 2: expected one tab between source and target, found 0"),
+        ("a.tsv", b"one\tein\tuno\n", "a.tsv, line 1: expected one tab between source and target, found 2"),
         ("a.tsv", b"one\tein\nt\xffo\tzwei\n", "a.tsv, line 2: byte 2 (0xff) is not UTF-8"),
         ("a.tsv", b"one\tein\n\xed\xa0\x80\tzwei\n", "line 2: byte 1 (0xed) is not UTF-8"),
         ("a.tsv", "one\tein".encode("utf-16"), "a.tsv is UTF-16: convert it first"),
         ("a.tsv", b"", "a.tsv is empty"),
-        ("a.tsv", b"x" * (LONGEST_LINE + 1), "line 1 is longer than 1,048,576 bytes"),
+        ("a.tsv", b"x" * (MAX_LINE_BYTES + 1), "line 1 is longer than 1,048,576 bytes"),
         ("a.jsonl", b'{"source": "one"}\n', "a.jsonl, line 1: must be like"),
         ("a.jsonl", b'{"source": "one", "target": 1}\n', "a.jsonl, line 1: must be like"),
         ("a.jsonl", b'["one", "ein"]\n', "a.jsonl, line 1: must be like"),
-        ("a.jsonl", b'{"source": "one", "target": "ein"}\n\n', "a.jsonl, line 2: is not JSON"),
+        ("a.jsonl", b'{"source": "one", "target": "ein"}\n\n', "a.jsonl, line 2: not valid JSON"),
         ("a.jsonl", b'{"source": "\\ud800", "target": "ein"}\n', "half of a surrogate pair"),
-        ("a.jsonl", b"[" * 100_000, "line 1: is not JSON"),
-        ("a.tsv.gz", gzip.compress(b"one\tein\n" * 9, mtime=0)[:-9], "a.tsv.gz is damaged or cut off"),
-        ("a.tsv.gz", b"one\tein\n", "a.tsv.gz is damaged or cut off"),
-        ("a.tsv.gz", gzip.compress(b"one\tein\n" * 999, mtime=0)[:40] + b"\xff" * 9, "a.tsv.gz is damaged or cut off"),
+        ("a.jsonl", b"[" * 100_000, "line 1: not valid JSON"),
+        ("a.tsv.gz", gzip.compress(b"one\tein\n" * 9, mtime=0)[:-9], "a.tsv.gz is damaged or truncated"),
+        ("a.tsv.gz", b"one\tein\n", "a.tsv.gz is damaged or truncated"),
+        (
+            "a.tsv.gz",
+            gzip.compress(b"one\tein\n" * 999, mtime=0)[:40] + b"\xff" * 9,
+            "a.tsv.gz is damaged or truncated",
+        ),
         ("a.txt", b"one\n", "ends neither in .tsv nor in .jsonl"),
     ],
-    ids=lambda value: "" if isinstance(value, bytes) else None,  # bytes are no names for tests
+    ids=lambda value: "" if isinstance(value, bytes) else None,  # bytes make no readable test ids
 )
 def test_a_file_that_cannot_be_used_says_where_and_why(tmp_path, name, content, says):
     path = broken(tmp_path, name, content)
@@ -117,9 +121,9 @@ def test_a_file_that_is_not_there_or_is_a_folder(tmp_path):
 @given(st.binary(max_size=60), st.sampled_from(["a.tsv", "a.jsonl", "a.tsv.gz", "a.jsonl.gz"]))
 def test_any_bytes_give_pairs_or_our_error(tmp_path_factory, content, name):
     try:
-        found = corpus(broken(tmp_path_factory.mktemp("bytes"), name, content))
-        count = found.check()
-        pairs = list(found)
+        data = corpus(broken(tmp_path_factory.mktemp("bytes"), name, content))
+        count = data.check()
+        pairs = list(data)
     except GlassformerError:
         return
     assert len(pairs) == count

@@ -1,4 +1,4 @@
-"""The doctor finds what was planted, where it was planted, and its clean copy is clean."""
+"""Corpus validation: planted problems are found on their lines, and the clean copy has no findings."""
 
 import gzip
 import json
@@ -24,7 +24,7 @@ GERMAN_DOES = ["geht durch den Park", "sitzt auf der Bank", "wirft ihnen den Bal
 
 
 def sentences(count: int, seed: int) -> list[tuple[str, str]]:
-    """Pairs that are all different, and none of them remarkable."""
+    """Distinct pairs without findings."""
     pick = random.Random(seed)
     pairs = []
     for n in range(count):
@@ -61,23 +61,23 @@ def test_what_was_planted_is_found_where_it_was_planted(tmp_path_factory, plante
     for place, kind in zip(places, planted, strict=True):
         pairs[place] = PLANT[kind](*pairs[place])
         expected.setdefault(kind, []).append(place + 1)
-    found = diagnose(corpus(written(tmp_path_factory.mktemp("data"), pairs)))
-    # Two empty pairs are alike, but only empty; everything else says exactly what was done to it.
+    diagnosis = diagnose(corpus(written(tmp_path_factory.mktemp("data"), pairs)))
+    # Two empty pairs count as empty, not as duplicates; every other pair has exactly the finding that was planted.
     assert {kind: sorted(lines)[:5] for kind, lines in expected.items()} == {
-        kind: finding.lines for kind, finding in found.findings.items()
+        kind: finding.lines for kind, finding in diagnosis.findings.items()
     }
     kept = sum(kind in ("identical", "control", "line-break") for kind in planted)
-    assert found.kept == 200 - len(planted) + kept
+    assert diagnosis.kept == 200 - len(planted) + kept
 
 
 def test_duplicates_and_leaks(tmp_path):
     pairs = sentences(100, 1)
     pairs[50], pairs[70] = pairs[3], pairs[3]
     test = [("THE  OLD woman walks through the park 9999", "x"), (pairs[10][0].upper(), "whatever")]
-    found = diagnose(corpus(written(tmp_path / "a", pairs)), test=corpus(written(tmp_path / "b", test)))
-    assert found.findings["duplicate"].lines == [51, 71]
-    assert found.findings["leaked"].lines == [11]
-    assert found.kept == 97
+    diagnosis = diagnose(corpus(written(tmp_path / "a", pairs)), test=corpus(written(tmp_path / "b", test)))
+    assert diagnosis.findings["duplicate"].lines == [51, 71]
+    assert diagnosis.findings["leaked"].lines == [11]
+    assert diagnosis.kept == 97
 
 
 def test_the_clean_copy_is_clean_and_in_order(tmp_path):
@@ -85,12 +85,12 @@ def test_the_clean_copy_is_clean_and_in_order(tmp_path):
     for place, kind in enumerate(PLANT, start=20):
         pairs[place] = PLANT[kind](*pairs[place])
     pairs[100] = pairs[99]
-    pairs[101] = ("\x01", "\x02")  # nothing is left of these after mending
-    found = diagnose(corpus(written(tmp_path, pairs)), fix=tmp_path / "clean")
+    pairs[101] = ("\x01", "\x02")  # empty after repair
+    diagnosis = diagnose(corpus(written(tmp_path, pairs)), fix=tmp_path / "clean")
     again = corpus(tmp_path / "clean/pairs.jsonl")
     assert set(diagnose(again).findings) <= {"identical"}
     kept = [pair.source for pair in again]
-    assert len(kept) == found.kept
+    assert len(kept) == diagnosis.kept
     numbers = [int(line.split()[-1]) for line in kept]
     assert numbers == sorted(numbers)
 
@@ -114,7 +114,7 @@ def test_a_copy_never_replaces_what_is_there(tmp_path):
     seen = []
     with pytest.raises(DirectoryError, match="exists already"):
         diagnose(corpus(path), fix=tmp_path, watch=lambda pairs, what: seen.append(what) or pairs)
-    assert seen == [], "it says so before the work, not after it"
+    assert seen == [], "refused before the work, not after it"
 
 
 def test_every_kind_has_its_meaning():
@@ -146,7 +146,7 @@ def test_the_command(tmp_path):
 
 
 def test_the_command_on_clean_data_and_on_none(tmp_path):
-    assert "Nothing remarkable" in doctor("--source", str(written(tmp_path, sentences(50, 1)))).stdout
+    assert "No problems found." in doctor("--source", str(written(tmp_path, sentences(50, 1)))).stdout
     done = doctor("--source", "nowhere.tsv")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "glassformer: nowhere.tsv cannot be read: No such file or directory.\n"

@@ -1,4 +1,4 @@
-"""Text is cut as it was for the model, and no file from elsewhere breaks more than an error of ours."""
+"""Subword segmenters and foreign tokenizers: text is segmented as for the original model; bad files give our errors."""
 
 import io
 import itertools
@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from glassformer.builtin import street
 from glassformer.data import ForeignSettings, ForeignTokenizer, IdsOnly, read_tokenizer
-from glassformer.data.foreign_tokenizer import SOURCE, TARGET, by_number
+from glassformer.data.foreign_tokenizer import SOURCE, TARGET, pieces_by_id
 from glassformer.data.subword_segmentation import (
     ByteLevelSegmenter,
     SentencePieceSegmenter,
     SubwordNMTSegmenter,
     WordSegmenter,
-    merged,
+    apply_merges,
 )
 from glassformer.errors import DataError, GlassformerError, InputError
 from tests.examples import max_examples
@@ -36,9 +36,9 @@ def lines(count=200):
     return [text for pair in made for text in (pair.source, pair.target)]
 
 
-def learn(text, count, end_apart):
-    """Codes as Sennrich et al. (2016) learn them: the commonest pair of neighbours becomes one, again and again."""
-    found = [(*word, "</w>") if end_apart else (*word[:-1], word[-1] + "</w>") for word in text.split()]
+def learn(text, count, separate_end):
+    """BPE codes as in Sennrich et al. (2016): merge the most frequent adjacent pair, repeatedly."""
+    found = [(*word, "</w>") if separate_end else (*word[:-1], word[-1] + "</w>") for word in text.split()]
     codes = []
     for _ in range(count):
         pairs = Counter(pair for word in found for pair in itertools.pairwise(word))
@@ -49,21 +49,21 @@ def learn(text, count, end_apart):
     return codes
 
 
-def in_order(letters, codes):
-    """One code after the other, each everywhere, from the left."""
+def in_order(symbols, codes):
+    """Apply one code after the other, each to all occurrences from the left."""
     for code in codes:
-        found = []
-        for letter in letters:
-            if found and (found[-1], letter) == code and not getattr(found[-1], "new", False):
-                found[-1] = Merged(found[-1] + letter)
+        merged = []
+        for symbol in symbols:
+            if merged and (merged[-1], symbol) == code and not getattr(merged[-1], "new", False):
+                merged[-1] = Merged(merged[-1] + symbol)
             else:
-                found.append(letter)
-        letters = tuple(str(letter) for letter in found)
-    return letters
+                merged.append(symbol)
+        symbols = tuple(str(symbol) for symbol in merged)
+    return symbols
 
 
 class Merged(str):
-    """A piece that has just been made: it takes part in no second pair of the same code."""
+    """A piece that has just been merged: the same code does not merge it again."""
 
     new = True
 
@@ -73,65 +73,65 @@ def written(codes, version):
 
 
 TEXT = " ".join(lines(60)).replace(".", " .").lower()
-CODES = {"0.1": learn(TEXT, 120, end_apart=True), "0.2": learn(TEXT, 120, end_apart=False)}
+CODES = {"0.1": learn(TEXT, 120, separate_end=True), "0.2": learn(TEXT, 120, separate_end=False)}
 versions = pytest.mark.parametrize("version", CODES)
 
 
 @versions
 def test_merges_are_applied_in_the_order_in_which_they_were_learned(version):
-    cutter = SubwordNMTSegmenter(written(CODES[version], version))
+    segmenter = SubwordNMTSegmenter(written(CODES[version], version))
     for word in {*TEXT.split(), "straßenbahn", "übersehen", "aaaaaa", "e", "ee", "eeee", "xyz"}:
-        letters = (*word, "</w>") if version == "0.1" else (*word[:-1], word[-1] + "</w>")
-        pieces = in_order(letters, CODES[version])
+        symbols = (*word, "</w>") if version == "0.1" else (*word[:-1], word[-1] + "</w>")
+        pieces = in_order(symbols, CODES[version])
         assert "".join(pieces) == word + "</w>"
         whole = "@@ ".join(pieces).removesuffix("</w>").removesuffix("@@ ")
-        assert cutter.cut(word) == whole.split(" ")
+        assert segmenter.segment(word) == whole.split(" ")
 
 
 @versions
 @given(anything | words)
 def test_subword_nmt_loses_no_word(version, text):
-    cutter = SubwordNMTSegmenter(written(CODES[version], version))
+    segmenter = SubwordNMTSegmenter(written(CODES[version], version))
     if "@@" not in text:
-        assert cutter.join(cutter.cut(text)) == " ".join(text.split())
+        assert segmenter.join(segmenter.segment(text)) == " ".join(text.split())
 
 
 @given(st.lists(st.tuples(*[st.sampled_from(["a", "b", "ab", "ba", "b</w>", "</w>"])] * 2)), words)
 def test_no_list_of_codes_loses_a_word(codes, text):
-    """Also one that nobody could have learned, with pairs twice and pieces that nothing makes."""
+    """Including codes that no training gives, with duplicate pairs and pieces that no merge produces."""
     for version in CODES:
-        cutter = SubwordNMTSegmenter(written(codes, version))
+        segmenter = SubwordNMTSegmenter(written(codes, version))
         if "@@" not in text:
-            assert cutter.join(cutter.cut(text)) == " ".join(text.split())
+            assert segmenter.join(segmenter.segment(text)) == " ".join(text.split())
 
 
 EXAMPLES = [
-    # 0.2: the last letter of a word carries its end, so "w" within a word and at its end are two.
+    # 0.2: the end-of-word marker is part of the last character, so "w" within a word and at its end differ.
     ("0.2", ["l o", "lo w</w>", "e r</w>"], "low lower er", "low lo@@ w@@ er er"),
-    # The pair that was learned first goes first, though another stands before it.
+    # The pair that was learned first is merged first, even if another pair precedes it in the word.
     ("0.2", ["b c", "a b"], "abcd", "a@@ bc@@ d"),
     ("0.2", ["a b", "b c"], "abcd", "ab@@ c@@ d"),
-    # Pairs that overlap are taken from the left; the last letter is another than those before it.
+    # Overlapping pairs are merged from the left; the last character is a different symbol from those before it.
     ("0.2", ["a a"], "aaaa", "aa@@ a@@ a"),
     ("0.2", ["a a", "aa a"], "aaaaaa", "aa@@ aaa@@ a"),
     ("0.2", ["a a</w>"], "aaa a", "a@@ aa a"),
-    # 0.1: the end is a letter of its own, which may stay alone; then it is not written.
+    # 0.1: the end-of-word marker is a symbol of its own, which may remain unmerged; then it is not written.
     ("0.1", ["l o", "lo w", "e r", "er </w>"], "low lower error", "low low@@ er er@@ r@@ o@@ r"),
     ("0.1", ["w </w>"], "low w", "l@@ o@@ w w"),
-    # Of a pair that stands there twice the first counts; what comes behind it is still known.
+    # The first of duplicate pairs counts; the pairs after the duplicate are still applied.
     ("0.2", ["a b", "b c", "a b", "ab c", "abc d</w>"], "abcd", "abcd"),
-    # What looks like the mark of an end, in the text, is text.
+    # A literal end-of-word marker in the text is text.
     ("0.2", ["< /", "w >", "</ w>"], "a</w>b", "a@@ </w>@@ b"),
 ]
 
 
 @pytest.mark.parametrize(("version", "codes", "text", "pieces"), EXAMPLES)
 def test_worked_examples_of_subword_nmt(version, codes, text, pieces):
-    cutter = SubwordNMTSegmenter("\n".join([f"#version: {version}", *codes]).encode())
-    assert " ".join(cutter.cut(text)) == pieces
-    assert cutter.join(cutter.cut(text)) == text
-    if version == "0.1":  # as old files have it, without a first line
-        assert " ".join(SubwordNMTSegmenter("\r\n".join(codes).encode()).cut(text)) == pieces
+    segmenter = SubwordNMTSegmenter("\n".join([f"#version: {version}", *codes]).encode())
+    assert " ".join(segmenter.segment(text)) == pieces
+    assert segmenter.join(segmenter.segment(text)) == text
+    if version == "0.1":  # as in old files, without a version line
+        assert " ".join(SubwordNMTSegmenter("\r\n".join(codes).encode()).segment(text)) == pieces
 
 
 @pytest.mark.parametrize(
@@ -144,32 +144,32 @@ def test_codes_that_cannot_be_read_are_one_sentence(codes, complaint):
 
 
 def test_a_pair_that_was_learned_late_counts_also_where_others_stand_twice():
-    """A rank larger than the number of different pairs lost against pairs that nobody had learned."""
+    """Regression: a rank above the number of distinct pairs lost against pairs that are not in the codes."""
     ranks = {("a", "b"): 0, ("c", "d"): 7}
-    assert merged(("x", "c", "d"), ranks) == ("x", "cd")
-    assert merged((), ranks) == ()
+    assert apply_merges(("x", "c", "d"), ranks) == ("x", "cd")
+    assert apply_merges((), ranks) == ()
 
 
 @given(anything)
 def test_byte_level_loses_nothing(text):
     for merges in (b"", "#version: 0.2\nĠ t\nĠt h\nĠth e\nÃ ¤\n".encode()):
-        cutter = ByteLevelSegmenter(merges)
-        assert cutter.join(cutter.cut(text)) == text
+        segmenter = ByteLevelSegmenter(merges)
+        assert segmenter.join(segmenter.segment(text)) == text
 
 
 def test_worked_examples_of_byte_level():
-    cutter = ByteLevelSegmenter("#version: 0.2\nĠ t\nĠt h\nĠth e\nÃ ¤".encode())
-    assert cutter.cut("the the") == ["t", "h", "e", "Ġthe"]
-    assert cutter.cut("ä's  1a") == ["Ã¤", "'", "s", "Ġ", "Ġ", "1", "a"]
-    assert cutter.cut("\x1c") == ["Ĝ"], "no space to Unicode, though it is one to Python"
-    assert cutter.join(["Ã", "<mask>"]) == "\ufffd<mask>", "half a letter, and a tag as it is"
-    with pytest.raises(DataError, match="not two pieces"):
+    segmenter = ByteLevelSegmenter("#version: 0.2\nĠ t\nĠt h\nĠth e\nÃ ¤".encode())
+    assert segmenter.segment("the the") == ["t", "h", "e", "Ġthe"]
+    assert segmenter.segment("ä's  1a") == ["Ã¤", "'", "s", "Ġ", "Ġ", "1", "a"]
+    assert segmenter.segment("\x1c") == ["Ĝ"], "not whitespace in Unicode, but whitespace in Python"
+    assert segmenter.join(["Ã", "<mask>"]) == "\ufffd<mask>", "half a character, and a tag unchanged"
+    with pytest.raises(DataError, match="is not two pieces"):
         ByteLevelSegmenter(b"a b c")
 
 
 @given(anything)
-def test_words_are_what_stands_between_spaces(text):
-    assert WordSegmenter().join(WordSegmenter().cut(text)) == " ".join(text.split())
+def test_words_are_separated_by_whitespace(text):
+    assert WordSegmenter().join(WordSegmenter().segment(text)) == " ".join(text.split())
 
 
 def spm(text, **more):
@@ -203,17 +203,17 @@ def test_a_piece_that_is_no_text_is_one_sentence(models):
 
 
 def test_pieces_of_another_model_are_read_as_its_own(models):
-    """A joint vocabulary has pieces of both sides: ▁ of the other side's stayed in the text."""
+    """Regression: with a joint vocabulary, the ▁ in pieces of the other side stayed in the text."""
     source, target = (SentencePieceSegmenter(model) for model in models.values())
     for english, german in zip(lines(60)[::2], lines(60)[1::2], strict=True):
-        assert target.join(source.cut(english)) == source.join(source.cut(english)) == english
-        assert target.join([*target.cut(german), *source.cut(english)]) == f"{german} {english}"
+        assert target.join(source.segment(english)) == source.join(source.segment(english)) == english
+        assert target.join([*target.segment(german), *source.segment(english)]) == f"{german} {english}"
 
 
 def tokenizers(models):
-    """One of each kind of cutting, joint and apart, with languages and without."""
+    """One tokenizer per kind of segmenter, joint and separate, with and without languages."""
     own = {side: SentencePieceSegmenter(model).pieces() for side, model in models.items()}
-    apart = {"source": ["<pad>", *own["source"]], "target": [*own["target"], ">>de<<", "<pad>"]}
+    separate = {"source": ["<pad>", *own["source"]], "target": [*own["target"], ">>de<<", "<pad>"]}
     plain = {"after_source": ["</s>"], "after_target": ["</s>"], "hidden": ["<pad>"]}
     languages = {"languages": {"en": "__en__", "de": "__de__", "fr": "__fr__"}, "source_language": "en"}
     multilingual = ForeignSettings(
@@ -224,25 +224,27 @@ def tokenizers(models):
         **{**plain, **languages, "target_language": "de", "tags": ["<x>", "<xy>", "<xy"]},
     )
     more = [*own["source"], "__en__", "__de__", "__fr__", "<x>", "<xy>", "<xy"]
-    pieces = dict.fromkeys(piece for word in TEXT.split() for piece in SubwordNMTSegmenter(codes()).cut(word))
+    pieces = dict.fromkeys(piece for word in TEXT.split() for piece in SubwordNMTSegmenter(codes()).segment(word))
     merges = "Ġ t\nĠt h\nĠth e\nÃ ¤\n".encode()
     every = [
         "<unk>",
         "</s>",
         "<pad>",
-        *ByteLevelSegmenter(b"").cut("".join(map(chr, range(0x180)))),
+        *ByteLevelSegmenter(b"").segment("".join(map(chr, range(0x180)))),
         "Ġt",
         "Ġth",
         "Ġthe",
     ]
     return {
-        "apart": ForeignTokenizer(ForeignSettings(cut="sentencepiece", joint=False, **plain), apart, models),
+        "separate": ForeignTokenizer(ForeignSettings(cut="sentencepiece", joint=False, **plain), separate, models),
         "joint": ForeignTokenizer(
             ForeignSettings(cut="sentencepiece", joint=True, **plain, opening=[">>", "<<"]),
             {side: [*dict.fromkeys([*own["source"], *own["target"], ">>de<<"])] for side in models},
             models,
         ),
-        "multilingual": ForeignTokenizer.joint(multilingual, by_number(numbers(more), len(more) + 3), models["source"]),
+        "multilingual": ForeignTokenizer.joint(
+            multilingual, pieces_by_id(numbers(more), len(more) + 3), models["source"]
+        ),
         "bytes": ForeignTokenizer.joint(
             ForeignSettings(cut="byte-level", joint=True, **plain), [*dict.fromkeys(every)], merges
         ),
@@ -268,7 +270,7 @@ def made(models):
     return tokenizers(models)
 
 
-KINDS = ["apart", "joint", "multilingual", "bytes", "codes", "words"]
+KINDS = ["separate", "joint", "multilingual", "bytes", "codes", "words"]
 every = pytest.mark.parametrize("kind", KINDS)
 TEXTS = [*lines(20), "", " ", ">>de<< The dog", "a <xy> b<x>", "日本 😀", "x" * 500, "the the ä"]
 
@@ -309,9 +311,9 @@ def test_any_ids_can_be_read(made, kind):
             assert "\u2581" not in text
 
 
-def test_what_is_hidden_is_so_by_the_numbers_of_its_side(made):
-    tokenizer = made["apart"]
-    source, target = (tokenizer._numbers[side]["<pad>"] for side in ("source", "target"))
+def test_hidden_pieces_are_hidden_by_the_ids_of_their_side(made):
+    tokenizer = made["separate"]
+    source, target = (tokenizer._ids[side]["<pad>"] for side in ("source", "target"))
     assert source != target
     for side, pad in (("source", source), ("target", target)):
         text = "The dog" if side == "source" else "Der Hund"
@@ -319,13 +321,13 @@ def test_what_is_hidden_is_so_by_the_numbers_of_its_side(made):
         assert tokenizer.decode([pad, *ids, pad], side) == text
 
 
-def test_what_was_numbered_without_a_name_is_no_text(made):
+def test_ids_without_a_piece_get_a_placeholder_and_decode_to_nothing(made):
     tokenizer = made["multilingual"]
     size = tokenizer.vocab_size("target")
     assert tokenizer.pieces([size - 1], "target") == [f"<no. {size - 1}>"]
     assert tokenizer.decode([size - 1, size - 2]) == ""
-    with pytest.raises(DataError, match="'a' has the number 2, outside of the model's 2 tokens"):
-        by_number({"a": 2}, 2)
+    with pytest.raises(DataError, match="'a' has the id 2, out of range for the model's 2 tokens"):
+        pieces_by_id({"a": 2}, 2)
 
 
 def test_tags_are_one_piece_the_longest_first(made):
@@ -334,7 +336,7 @@ def test_tags_are_one_piece_the_longest_first(made):
     assert [piece for piece in shown if piece.startswith("<x")] == ["<xy>", "<x>", "<xy"]
 
 
-def test_what_opens_a_text_is_one_piece_known_or_not(made):
+def test_an_opening_tag_is_one_piece_known_or_not(made):
     tokenizer = made["joint"]
     shown = [tokenizer.pieces(tokenizer.encode(text, "source"), "source") for text in (">>de<< The", ">>xx<< The")]
     assert shown[0][0] == ">>de<<"
@@ -347,25 +349,25 @@ def test_what_opens_a_text_is_one_piece_known_or_not(made):
 def test_languages_stand_around_the_text(made):
     tokenizer = made["multilingual"]
     assert tokenizer.pieces(tokenizer.encode("", "source"), "source") == ["__en__", "</s>"]
-    other = tokenizer.between("fr", None)
+    other = tokenizer.with_languages("fr", None)
     assert other.pieces(other.encode("", "source"), "source") == ["__fr__", "</s>"]
     assert other.pieces(other.encode("", "target"), "target") == ["__de__", "</s>"]
-    assert tokenizer.between(None, None).settings == tokenizer.settings
+    assert tokenizer.with_languages(None, None).settings == tokenizer.settings
 
 
 def test_a_language_that_is_not_known_is_one_sentence(made):
-    with pytest.raises(InputError, match="knows no language 'xx': it knows en, de, fr"):
-        made["multilingual"].between("xx", "de")
-    with pytest.raises(InputError, match="made for one pair of languages"):
-        made["joint"].between(None, "de")
+    with pytest.raises(InputError, match="does not support the language 'xx': it supports en, de, fr"):
+        made["multilingual"].with_languages("xx", "de")
+    with pytest.raises(InputError, match="trained for one language pair"):
+        made["joint"].with_languages(None, "de")
     unsaid = ForeignTokenizer(
         made["multilingual"].settings.model_copy(update={"target_language": None}),
         made["multilingual"]._vocabularies,
         made["multilingual"]._models,
     )
-    with pytest.raises(InputError, match="name two of them"):
+    with pytest.raises(InputError, match="choose two of them"):
         unsaid.encode("a", "target")
-    with pytest.raises(DataError, match="'xx' is not one of those"):
+    with pytest.raises(DataError, match="the language 'xx' has no language token"):
         ForeignTokenizer(
             unsaid.settings.model_copy(update={"source_language": "xx"}), unsaid._vocabularies, unsaid._models
         )
@@ -377,9 +379,9 @@ def test_a_language_that_cannot_be_chosen_is_one_sentence(made):
         made["multilingual"]._vocabularies,
         made["multilingual"]._models,
     )
-    assert fixed.between("fr", "de").settings.source_language == "fr"
+    assert fixed.with_languages("fr", "de").settings.source_language == "fr"
     with pytest.raises(InputError, match="translates into de only, not into 'fr'"):
-        fixed.between("en", "fr")
+        fixed.with_languages("en", "fr")
 
 
 def test_tokens_are_found_by_what_they_show(made):
@@ -389,7 +391,7 @@ def test_tokens_are_found_by_what_they_show(made):
         assert word in tokenizer.pieces(found, "target")
         assert tokenizer.ids_of([word])[0] in found
         assert tokenizer.ids_of([]) == ()
-    with pytest.raises(InputError, match="'☃' is no token of this model"):
+    with pytest.raises(InputError, match="'☃' is not a token of this model"):
         made["joint"].ids_of(["☃"])
 
 
@@ -416,7 +418,7 @@ def test_a_model_without_a_tokenizer_says_so():
     ("kind", "name"),
     [
         *((kind, "tokenizer.json") for kind in KINDS),
-        *(("multilingual", "joint.json"), ("multilingual", "source.model"), ("apart", "target.json")),
+        *(("multilingual", "joint.json"), ("multilingual", "source.model"), ("separate", "target.json")),
         *(("bytes", "source.model"), ("codes", "source.model"), ("bytes", "joint.json")),
     ],
 )

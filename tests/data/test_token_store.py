@@ -1,4 +1,4 @@
-"""A store gives back the corpus as ids, is kept while nothing changed, and is made anew when anything did."""
+"""Token store: holds the corpus as ids, is reused while its inputs are unchanged, and rebuilt when any changed."""
 
 import shutil
 from itertools import islice
@@ -32,7 +32,7 @@ def data(tmp_path) -> Path:
 
 
 def state(directory: Path) -> dict[str, tuple[int, int]]:
-    """Files are the same ones only while their numbers on the disk are."""
+    """Inode and modification time of each file: a rewritten file differs."""
     return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in directory.iterdir()}
 
 
@@ -45,11 +45,11 @@ def test_it_holds_the_corpus_in_order(data, tokenizer, tmp_path):
         source, target = store[i]
         assert source.tolist() == tokenizer.encode(usable[i].source, "source")
         assert target.tolist() == tokenizer.encode(usable[i].target, "target")
-    wanted = [len(tokenizer.encode(pair.target, "target")) for pair in usable]
-    assert store.lengths("target").tolist() == wanted
+    expected = [len(tokenizer.encode(pair.target, "target")) for pair in usable]
+    assert store.lengths("target").tolist() == expected
 
 
-def test_it_is_kept_while_nothing_changed(data, tokenizer, tmp_path):
+def test_it_is_reused_while_nothing_changed(data, tokenizer, tmp_path):
     open_store(corpus(data), tokenizer, tmp_path / "store")
     before = state(tmp_path / "store")
     shutil.copy(data, tmp_path / "again.tsv")
@@ -58,12 +58,12 @@ def test_it_is_kept_while_nothing_changed(data, tokenizer, tmp_path):
     assert state(tmp_path / "store") == before
 
 
-@pytest.mark.parametrize("change", ["a letter", "the tokenizer", "the limit", "a damage", "a missing file"])
-def test_it_is_made_anew_when_anything_changed(data, tokenizer, tmp_path, change):
+@pytest.mark.parametrize("change", ["a character", "the tokenizer", "the limit", "a damage", "a missing file"])
+def test_it_is_rebuilt_when_anything_changed(data, tokenizer, tmp_path, change):
     open_store(corpus(data), tokenizer, tmp_path / "store")
     before = state(tmp_path / "store")
     limit = 256
-    if change == "a letter":
+    if change == "a character":
         content = data.read_bytes()
         data.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
     elif change == "the tokenizer":
@@ -81,7 +81,7 @@ def test_it_is_made_anew_when_anything_changed(data, tokenizer, tmp_path, change
     assert store[0][0].tolist() == tokenizer.encode(first.source, "source")
 
 
-def test_large_vocabularies_take_wider_numbers(data, tokenizer, tmp_path, monkeypatch):
+def test_large_vocabularies_take_wider_integers(data, tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr(type(tokenizer), "vocab_size", lambda self, side: 2**16 + 1)
     wide = open_store(corpus(data), tokenizer, tmp_path / "wide")
     monkeypatch.undo()
@@ -91,15 +91,15 @@ def test_large_vocabularies_take_wider_numbers(data, tokenizer, tmp_path, monkey
     assert all(np.array_equal(wide[i][1], narrow[i][1]) for i in range(0, 2498, 100))
 
 
-def test_nothing_usable_and_somebody_elses_directory(tokenizer, tmp_path):
+def test_no_usable_pairs_and_a_directory_that_is_not_a_store(tokenizer, tmp_path):
     (tmp_path / "empty.tsv").write_text("a\t\n\tb\n")
-    with pytest.raises(DataError, match="2 pairs have an empty side, and 0 are longer"):
+    with pytest.raises(DataError, match="is usable: 2 pairs have an empty side, and 0 are longer"):
         open_store(corpus(tmp_path / "empty.tsv"), tokenizer, tmp_path / "store")
     assert not (tmp_path / "store").exists()
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis/chapter1.txt").write_text("precious")
     (tmp_path / "thesis/store.json").write_text("{}")  # looking like a store is not enough to be deleted
     (tmp_path / "good.tsv").write_text("a\tb\n")
-    with pytest.raises(DirectoryError, match="not a store of ours"):
+    with pytest.raises(DirectoryError, match="is not a token store"):
         open_store(corpus(tmp_path / "good.tsv"), tokenizer, tmp_path / "thesis")
     assert (tmp_path / "thesis/chapter1.txt").read_text() == "precious"

@@ -1,4 +1,4 @@
-"""No text is lost: what is encoded comes back, whatever it is."""
+"""Tokenizer: lossless on any text, deterministic, and robust against damaged files."""
 
 import pickle
 import shutil
@@ -58,7 +58,7 @@ def test_decode_of_encode_is_the_normalised_text(tokenizers, kind, joint, text, 
     assert tokenizer.decode(ids, side) == normalise(text)
     assert all(0 <= i < tokenizer.vocab_size(side) for i in ids)
     assert ids[-1] == EOS
-    assert not {PAD, BOS, EOS, UNKNOWN} & set(ids[:-1]), "no text can smuggle in a special token"
+    assert not {PAD, BOS, EOS, UNKNOWN} & set(ids[:-1]), "no text encodes to a special token"
 
 
 @given(anything, st.sampled_from(KINDS))

@@ -1,4 +1,4 @@
-"""What a `tokenizer.json` describes is done as `tokenizers` does it: small ones of random parts, on any text."""
+"""`tokenizer.json` pipelines agree with `tokenizers`: small tokenizers of random components, on any text."""
 
 import functools
 import io
@@ -22,9 +22,9 @@ LINES = [
 ]
 HOSTILE = "ab cd\t\n\r\u00a0\u3000\u2028\x85\x1c\u200b\u200c\u200d\u0301\u0308\u20e3\u0903\u093e\u0e33\u0600\ufeff\x00▁"
 HOSTILE += "ﬁ½①Ａ㍿ǅİΣς０Ⅷ๓ß\u1100\u1161\u11a8각\uff9e🇩🇪👍🏽©®™☃<>0xEé"
-letters = st.sampled_from(HOSTILE + "".join(LINES))
+characters = st.sampled_from(HOSTILE + "".join(LINES))
 texts = (
-    st.text(letters, max_size=40)
+    st.text(characters, max_size=40)
     | st.text(st.characters(exclude_categories=["Cs", "Cn", "Co"]), max_size=12)
     | st.lists(st.sampled_from(["[new]", "[tok] ", " <mask> ", "<extra_id_0>", "ab", "<0x41>", " "]), max_size=9).map(
         "".join
@@ -63,7 +63,7 @@ NORMALIZERS = {
     "NFD": lambda: normalizers.Sequence([normalizers.NFD(), normalizers.Strip(left=False)]),
     "spaces": lambda: normalizers.Replace(Regex(r"\s+"), "▁"),
 }
-SPLITTERS = {
+PRE_TOKENIZERS = {
     "none": lambda: None,
     "metaspace": lambda: pre_tokenizers.Metaspace(),
     "first": lambda: pre_tokenizers.Metaspace(prepend_scheme="first"),
@@ -106,8 +106,8 @@ SPECIAL = [
 ]
 
 
-def trained(kind, splitter, options):
-    """A small tokenizer with these parts; the letters that it knows are those of LINES, without the last."""
+def trained(kind, pre_tokenizer, options):
+    """A small tokenizer with these components; its alphabet is that of LINES without the last."""
     bytes_too = [f"<0x{byte:02X}>" for byte in range(256)] if options["byte_fallback"] else []
     special = ["<unk>", "</s>", *bytes_too]
     if kind == "unigram":
@@ -118,14 +118,14 @@ def trained(kind, splitter, options):
     else:
         made = Tokenizer(models.BPE(unk_token="<unk>", **options))
         trainer = trainers.BpeTrainer(vocab_size=500, special_tokens=special, show_progress=False)
-    made.pre_tokenizer = SPLITTERS[splitter]()
+    made.pre_tokenizer = PRE_TOKENIZERS[pre_tokenizer]()
     made.train_from_iterator(LINES[:-1] * 5, trainer)
     return made.to_str()
 
 
 @functools.cache
-def content(kind, normalizer, splitter, decoder, fallback, fused):
-    written = json.loads(trained(kind, splitter, {"byte_fallback": fallback, "fuse_unk": fused}))
+def content(kind, normalizer, pre_tokenizer, decoder, fallback, fused):
+    written = json.loads(trained(kind, pre_tokenizer, {"byte_fallback": fallback, "fuse_unk": fused}))
     written["model"]["byte_fallback"] = fallback
     written["added_tokens"] = []
     made = Tokenizer.from_str(json.dumps(written))
@@ -149,7 +149,7 @@ def check(parts, text):
     if "</s>" in text or "<unk>" in text:
         return
     known = theirs.get_vocab()
-    pieces = ours.cut(text)
+    pieces = ours.segment(text)
     ids = theirs.encode(text, add_special_tokens=False).ids
     assert [known[piece] for piece in pieces] == ids
     shown = [piece for piece in pieces if piece != "<unk>"]
@@ -161,13 +161,13 @@ def check(parts, text):
     st.tuples(
         st.sampled_from(["unigram", "bpe"]),
         st.sampled_from(list(NORMALIZERS)),
-        st.sampled_from(list(SPLITTERS)),
+        st.sampled_from(list(PRE_TOKENIZERS)),
         st.sampled_from(list(DECODERS)),
         st.booleans(),
         st.booleans(),
     ),
     st.lists(texts, min_size=1, max_size=4),
 )
-def test_any_text_is_cut_as_theirs_cuts_it_and_joined_as_theirs_joins_it(parts, several):
+def test_any_text_is_segmented_and_joined_as_by_tokenizers(parts, several):
     for text in several:
         check(parts, text)

@@ -1,27 +1,28 @@
-"""The most agreeable target is the one that agrees most, by the definition."""
+"""Minimum Bayes risk: the chosen target has the highest mean similarity, by definition."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sacrebleu import sentence_chrf as sacrebleus
+from sacrebleu import sentence_chrf as sacrebleu_chrf
 
-from glassformer.decoding.mbr import most_agreeable
+from glassformer.decoding.mbr import mbr_index
 from glassformer.evaluation import sentence_chrf
 
 texts = st.text(st.sampled_from("abc dé"), max_size=15)
 
 
 @given(texts, texts)
-def test_our_chrf_is_sacrebleus(one, other):
-    assert sentence_chrf(one, other) == pytest.approx(sacrebleus(one, [other]).score)
+def test_our_chrf_is_sacrebleus(hypothesis, reference):
+    expected = sacrebleu_chrf(hypothesis, [reference]).score
+    assert sentence_chrf(hypothesis, reference) == pytest.approx(expected)
 
 
 @given(st.lists(texts, min_size=1, max_size=8))
-def test_the_most_agreeable_agrees_most(candidates):
-    means = [sum(sentence_chrf(one, other) for other in candidates) for one in candidates]
-    chosen = most_agreeable(candidates, sentence_chrf)
-    assert means[chosen] == pytest.approx(max(means))
+def test_the_chosen_candidate_has_the_highest_mean_similarity(candidates):
+    sums = [sum(sentence_chrf(candidate, other) for other in candidates) for candidate in candidates]
+    chosen = mbr_index(candidates, sentence_chrf)
+    assert sums[chosen] == pytest.approx(max(sums))
 
 
-def test_what_comes_often_counts_often():
-    assert most_agreeable(["cat", "dog", "dog"], sentence_chrf) == 1
+def test_duplicates_are_weighted_by_their_number():
+    assert mbr_index(["cat", "dog", "dog"], sentence_chrf) == 1

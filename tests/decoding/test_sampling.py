@@ -1,4 +1,4 @@
-"""Sampling draws by probability, from where it was told to, and the same again."""
+"""Sampling draws by probability, respects its filters, and is reproducible."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.decoding import Request, Sample, search
-from glassformer.decoding.next_tokens import filtered, inverse
+from glassformer.decoding.next_tokens import filtered, inverse_cdf
 from tests.decoding.table_models import Table
 from tests.examples import max_examples
 
@@ -20,7 +20,7 @@ def test_without_options_nothing_is_filtered(row):
 
 @max_examples(300)
 @given(logits, st.integers(0, 6), st.floats(0.05, 1), st.floats(0, 0.5))
-def test_filters_keep_the_likeliest_that_they_name(row, top_k, top_p, epsilon):
+def test_filters_keep_the_most_likely_tokens(row, top_k, top_p, epsilon):
     p = row.softmax(-1)[0]
     kept = filtered(row, Sample(top_k=top_k, top_p=top_p, epsilon=epsilon))[0]
     assert kept[p.argmax()] == p.max()
@@ -34,25 +34,25 @@ def test_filters_keep_the_likeliest_that_they_name(row, top_k, top_p, epsilon):
 
 
 @given(logits, st.floats(0, 1, exclude_max=True))
-def test_a_chance_finds_its_token(row, chance):
+def test_inverse_cdf_finds_the_token_of_a_uniform_number(row, uniform):
     p = row.softmax(-1)
-    [token] = inverse(p, torch.tensor([chance])).tolist()
-    assert p[0, :token].sum().item() <= chance + 1e-9
-    assert p[0, : token + 1].sum().item() >= chance - 1e-9
+    [token] = inverse_cdf(p, torch.tensor([uniform])).tolist()
+    assert p[0, :token].sum().item() <= uniform + 1e-9
+    assert p[0, : token + 1].sum().item() >= uniform - 1e-9
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
 def test_tokens_come_as_often_as_they_are_likely(temperature):
     table = Table(seed=3, vocab_size=6, sharp=1.0)
-    how = Sample(n_best=1000, temperature=temperature, seed=1)
-    drawn = [
+    settings = Sample(n_best=1000, temperature=temperature, seed=1)
+    samples = [
         h.tokens[0]
         for seed in range(8)
-        for h in search(table, [Request([5])], how.model_copy(update={"seed": seed}))[0]
+        for h in search(table, [Request([5])], settings.model_copy(update={"seed": seed}))[0]
     ]
-    shares = torch.bincount(torch.tensor(drawn), minlength=6) / len(drawn)
+    shares = torch.bincount(torch.tensor(samples), minlength=6) / len(samples)
     expected = table.logits((5, -1, 1))
-    expected[0] = -torch.inf  # padding is never written
+    expected[0] = -torch.inf  # padding is never generated
     # Eight thousand draws: four standard deviations of a share are at most 0.022.
     assert shares.tolist() == pytest.approx((expected / temperature).softmax(-1).tolist(), abs=0.022)
 

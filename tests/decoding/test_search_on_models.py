@@ -1,4 +1,4 @@
-"""Search on random real models: its numbers are the model's, and no neighbour changes them."""
+"""Search on randomly initialised models: log-probabilities are the model's, whatever the batch."""
 
 import pytest
 import torch
@@ -10,12 +10,12 @@ from glassformer.decoding.step_model import UncachedStepModel
 from tests.examples import max_examples
 from tests.models import build, configs, seeds, sources
 
-HUNDREDS = 200
+MAX_EXAMPLES = 200
 short = {"max_length_ratio": 0.5, "max_length_extra": 4}
 
 
 def lively(config, seed):
-    """Weights large enough that a random model has opinions."""
+    """A random model with weights large enough for clear preferences between tokens."""
     model = build(config, seed)
     with torch.no_grad():
         for weight in model.parameters():
@@ -28,34 +28,34 @@ def texts_of(config, seed):
     return [row[row != config.pad_id].tolist() for row in sources(config, [5, 1, 3], seed)]
 
 
-def searched(model, texts, how, **more):
-    return search(PlainStepModel(model), [Request(text) for text in texts], how, **more)
+def searched(model, texts, settings, **options):
+    return search(PlainStepModel(model), [Request(text) for text in texts], settings, **options)
 
 
-@max_examples(HUNDREDS)
+@max_examples(MAX_EXAMPLES)
 @given(
     configs(),
     seeds,
     st.sampled_from([Beam(size=3, n_best=2, **short), Beam(size=1, **short), Sample(n_best=2, **short)]),
 )
-def test_cached_is_uncached(config, seed, how):
+def test_cached_is_uncached(config, seed, settings):
     model = lively(config, seed)
     texts = texts_of(config, seed)
-    cached = searched(model, texts, how)
-    uncached = search(UncachedStepModel(model), [Request(text) for text in texts], how)
+    cached = searched(model, texts, settings)
+    uncached = search(UncachedStepModel(model), [Request(text) for text in texts], settings)
     for text, ours, theirs in zip(texts, cached, uncached, strict=True):
         assert [h.score for h in ours] == pytest.approx([h.score for h in theirs], rel=1e-9, abs=1e-9)
         for one, other in zip(ours, theirs, strict=True):  # a model of two columns has ties, broken by rounding
-            same = score(model, [text, text], [one.tokens, other.tokens], how.length_penalty)
-            assert one.tokens == other.tokens or same[0].score == pytest.approx(same[1].score, rel=1e-9)
+            scored = score(model, [text, text], [one.tokens, other.tokens], settings.length_penalty)
+            assert one.tokens == other.tokens or scored[0].score == pytest.approx(scored[1].score, rel=1e-9)
 
 
-@max_examples(HUNDREDS)
+@max_examples(MAX_EXAMPLES)
 @given(configs(), seeds, st.floats(0, 2))
 def test_a_search_and_a_score_agree(config, seed, penalty):
     model = lively(config, seed)
     texts = texts_of(config, seed)
-    best = [own[0] for own in searched(model, texts, Beam(size=3, length_penalty=penalty, **short))]
+    best = [n_best[0] for n_best in searched(model, texts, Beam(size=3, length_penalty=penalty, **short))]
     for positions in (1, 10_000):
         scored = score(model, texts, [h.tokens for h in best], penalty, positions)
         for ours, theirs in zip(best, scored, strict=True):
@@ -66,23 +66,23 @@ def test_a_search_and_a_score_agree(config, seed, penalty):
 
 @max_examples(100)
 @given(configs(), seeds, st.randoms())
-def test_neighbours_do_not_matter(config, seed, chance):
+def test_results_do_not_depend_on_batch_composition(config, seed, generator):
     model = lively(config, seed)
     texts = texts_of(config, seed)
     together = searched(model, texts, Beam(size=2, **short))
     order = [0, 1, 2]
-    chance.shuffle(order)
+    generator.shuffle(order)
     for positions in (1, 10_000):
         shuffled = searched(model, [texts[i] for i in order], Beam(size=2, **short), limits=BatchLimits(positions))
-        for i, own in enumerate(together):
-            for one, other in zip(own, shuffled[order.index(i)], strict=True):
-                # The fast engine keeps every bit; torch's products do not, and a model of two columns has ties.
+        for i, n_best in enumerate(together):
+            for one, other in zip(n_best, shuffled[order.index(i)], strict=True):
+                # The native engine is bitwise exact; torch's products are not, and a model of two columns has ties.
                 assert one.tokens == other.tokens or one.score == pytest.approx(other.score, rel=1e-9)
 
 
 @max_examples(50)
 @given(configs(), seeds)
-def test_a_model_answers_with_itself_as_alone(config, seed):
+def test_an_ensemble_of_one_model_twice_equals_the_model(config, seed):
     model = lively(config, seed)
     requests = [Request(text) for text in texts_of(config, seed)]
     alone = search(PlainStepModel(model), requests, Beam(size=2, **short))
@@ -96,5 +96,5 @@ def test_a_target_never_outgrows_the_learned_positions():
     from glassformer.model import ModelConfig
 
     model = build(ModelConfig(vocab_size=9, encoder_layers=1, decoder_layers=1, **options), dtype=torch.float32)
-    for own in searched(model, [[3, 4, 2], [5, 3, 4, 6, 2]], Beam(size=3, min_length_ratio=5.0)):
-        assert len(own[0].tokens) == 5
+    for n_best in searched(model, [[3, 4, 2], [5, 3, 4, 6, 2]], Beam(size=3, min_length_ratio=5.0)):
+        assert len(n_best[0].tokens) == 5

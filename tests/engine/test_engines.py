@@ -1,4 +1,4 @@
-"""Engines as a translator meets them: on the trained model that ships, and on small random ones."""
+"""Engines as used by a translator: on the built-in trained model, and on small random ones."""
 
 import random
 from functools import cache
@@ -10,8 +10,7 @@ from hypothesis import given
 from glassformer import Translator
 from glassformer.builtin import street
 from glassformer.decoding import BatchLimits, Beam, Request, Sample, search
-from glassformer.engine import EngineOptions, open_engine, open_step_model
-from glassformer.engine import factory as opening
+from glassformer.engine import EngineOptions, factory, open_engine, open_step_model
 from glassformer.engine.native_library import library
 from glassformer.engine.native_model import NativeStepModel
 from glassformer.errors import DirectoryError, InputError, SettingsError
@@ -22,14 +21,14 @@ from tests.small_translator import model as small_model
 from tests.small_translator import saved
 
 SENTENCES = 2000 if ALL else 200
-LOADS = [BatchLimits(sentences=count) for count in (1, 2, 7, 8, 64)] + [
+BATCH_LIMITS = [BatchLimits(sentences=count) for count in (1, 2, 7, 8, 64)] + [
     BatchLimits(workers=2),
     BatchLimits(positions=500),
 ]
 
 
 @cache
-def streets() -> tuple[Translator, list[Request]]:
+def street_requests() -> tuple[Translator, list[Request]]:
     translator = Translator.load("street")
     pairs = street.sentences("test", SENTENCES)
     return translator, [Request(translator.tokenizer.encode(pair.source, "source")) for pair in pairs]
@@ -37,53 +36,53 @@ def streets() -> tuple[Translator, list[Request]]:
 
 @pytest.mark.skipif(library() is None, reason="there is no C compiler on this machine")
 @pytest.mark.parametrize("precision", ["float32", "float16", "int8"])
-def test_sentences_do_not_depend_on_their_neighbours(precision):
-    translator, requests = streets()
+def test_results_are_bitwise_independent_of_batch_composition(precision):
+    translator, requests = street_requests()
     step_model = open_step_model(translator.model, EngineOptions(precision=precision))
-    alone = search(step_model, requests, Beam(), LOADS[0])
+    alone = search(step_model, requests, Beam(), BATCH_LIMITS[0])
     order = list(range(len(requests)))
     random.Random(0).shuffle(order)
-    for limits in LOADS[1:]:
-        found = search(step_model, [requests[i] for i in order], Beam(), limits)
-        assert dict(zip(order, found, strict=True)) == dict(enumerate(alone))  # to the last bit
+    for limits in BATCH_LIMITS[1:]:
+        results = search(step_model, [requests[i] for i in order], Beam(), limits)
+        assert dict(zip(order, results, strict=True)) == dict(enumerate(alone))  # bitwise
 
 
-def test_the_same_sentences_by_the_plain_model():
-    translator, requests = streets()
+def test_the_plain_engine_gives_the_same_translations():
+    translator, requests = street_requests()
     plain = open_engine([translator.model], EngineOptions(engine="plain"))
-    texts = [own[0].tokens for own in plain.search(requests, Beam())]
-    assert [own[0].tokens for own in translator.engine.search(requests, Beam())] == texts
+    targets = [n_best[0].tokens for n_best in plain.search(requests, Beam())]
+    assert [n_best[0].tokens for n_best in translator.engine.search(requests, Beam())] == targets
     order = list(range(len(requests)))
     random.Random(0).shuffle(order)
-    few = open_engine([translator.model], EngineOptions(engine="plain", sentences=7))
-    shuffled = few.search([requests[i] for i in order], Beam())
-    assert [shuffled[order.index(i)][0].tokens for i in range(len(texts))] == texts
+    small_batches = open_engine([translator.model], EngineOptions(engine="plain", sentences=7))
+    shuffled = small_batches.search([requests[i] for i in order], Beam())
+    assert [shuffled[order.index(i)][0].tokens for i in range(len(targets))] == targets
 
 
 @max_examples(20)
 @given(configs(), seeds)
-def test_the_plain_model_is_exact_when_asked(config, seed):
+def test_the_plain_engine_is_bitwise_exact_on_request(config, seed):
     model, texts = lively(config, seed).float(), texts_of(config, seed)
     exact = open_engine([model], EngineOptions(engine="plain", exact=True))
     alone = [exact.search([Request(text)], Beam(size=2))[0] for text in texts]
     assert exact.search([Request(text) for text in texts], Beam(size=2)) == alone
 
 
-def test_without_a_compiler_the_same_is_found(monkeypatch, tmp_path):
+def test_without_a_compiler_translations_are_the_same(monkeypatch, tmp_path):
     directory = saved(tmp_path / "small")
     texts = [pair.source for pair in street.sentences("test", 20)]
-    wanted = {
+    expected = {
         precision: Translator.load(directory, engine=EngineOptions(precision=precision)).translate(texts)
         for precision in ("float32", "float16")
     }
-    monkeypatch.setattr(opening, "library", lambda: None)
-    for precision, translations in wanted.items():
+    monkeypatch.setattr(factory, "library", lambda: None)
+    for precision, translations in expected.items():
         translator = Translator.load(directory, engine=EngineOptions(precision=precision))
         assert not isinstance(translator.engine.step_model, NativeStepModel)
         assert translator.translate(texts) == translations
 
 
-def test_ctranslate2_answers_as_we_do(tmp_path):
+def test_ctranslate2_gives_the_same_translations(tmp_path):
     pytest.importorskip("ctranslate2")
     directory = saved(tmp_path / "small")
     texts = [pair.source for pair in street.sentences("test", 40)]
@@ -96,52 +95,52 @@ def test_ctranslate2_answers_as_we_do(tmp_path):
         assert one.answers[0].score == pytest.approx(other.answers[0].score, abs=1e-3)
 
 
-def test_ctranslate2_keeps_what_it_was_given(tmp_path, monkeypatch):
+def test_the_ctranslate2_export_is_cached(tmp_path, monkeypatch):
     pytest.importorskip("ctranslate2")
     directory = saved(tmp_path / "small")
-    asked = EngineOptions(engine="ctranslate2")
-    Translator.load(directory, engine=asked)
-    [kept] = directory.glob("ctranslate2-*")
-    monkeypatch.setattr("glassformer.engine.ctranslate2_engine._write", lambda *_: pytest.fail("it was written again"))
-    assert Translator.load(directory, engine=asked)("A sentence.")  # the model beside it is still whole, too
+    options = EngineOptions(engine="ctranslate2")
+    Translator.load(directory, engine=options)
+    [cached] = directory.glob("ctranslate2-*")
+    monkeypatch.setattr("glassformer.engine.ctranslate2_engine._write", lambda *_: pytest.fail("exported again"))
+    assert Translator.load(directory, engine=options)("A sentence.")  # the model directory is still valid, too
     monkeypatch.undo()
-    (kept / "model.bin").write_bytes(b"damaged")
+    (cached / "model.bin").write_bytes(b"damaged")
     with pytest.raises(DirectoryError, match=r"model\.bin"):
-        Translator.load(directory, engine=asked)
+        Translator.load(directory, engine=options)
 
 
 def test_an_export_that_differs_is_refused(monkeypatch, tmp_path):
     pytest.importorskip("ctranslate2")
-    from glassformer.engine import ctranslate2_engine as ctranslate2
+    from glassformer.engine import ctranslate2_engine
 
     def damaged(model, directory):
         with torch.no_grad():
             model.output_projection.weight[5] += 1
-        ours(model, directory)
+        original(model, directory)
         with torch.no_grad():
             model.output_projection.weight[5] -= 1
 
-    ours = ctranslate2.write_ctranslate2
-    monkeypatch.setattr(ctranslate2, "write_ctranslate2", damaged)
+    original = ctranslate2_engine.write_ctranslate2
+    monkeypatch.setattr(ctranslate2_engine, "write_ctranslate2", damaged)
     directory = saved(tmp_path / "small", tie_output=False)
-    with pytest.raises(InputError, match="otherwise likely than the model does"):
+    with pytest.raises(InputError, match=r"log-probabilities for this model differ from ours by up to .* per token"):
         Translator.load(directory, engine=EngineOptions(engine="ctranslate2"))
     assert not list(directory.glob("*ctranslate2*"))
 
 
 @pytest.mark.parametrize(
-    ("options", "how", "message"),
+    ("options", "settings", "message"),
     [
-        ({"exact": True}, Beam(), "does not promise"),
+        ({"exact": True}, Beam(), "does not guarantee that results are bitwise independent"),
         ({"precision": "float16"}, Beam(), "no float16"),
-        ({}, Sample(), "neither samples"),
-        ({}, Beam(diversity=1.0), "neither samples"),
+        ({}, Sample(), "does not support sampling"),
+        ({}, Beam(diversity=1.0), "does not support sampling"),
     ],
 )
-def test_what_ctranslate2_cannot_do_is_said(options, how, message):
+def test_what_ctranslate2_does_not_support_is_refused(options, settings, message):
     pytest.importorskip("ctranslate2")
     with pytest.raises(InputError, match=message):
-        open_engine([small_model()], EngineOptions(engine="ctranslate2", **options)).search([Request([5, 2])], how)
+        open_engine([small_model()], EngineOptions(engine="ctranslate2", **options)).search([Request([5, 2])], settings)
 
 
 def test_an_unknown_precision_is_refused():
@@ -154,12 +153,12 @@ def test_one_model_at_a_time_for_ctranslate2():
         open_engine([small_model(), small_model(1)], EngineOptions(engine="ctranslate2"))
 
 
-def test_a_length_of_its_own_for_every_sentence_in_ctranslate2():
-    """Its limit is one for all that it is given at once; ours is each sentence's own."""
+def test_ctranslate2_respects_the_length_limit_of_each_sentence():
+    """CTranslate2 has one limit per call; ours depends on each sentence."""
     pytest.importorskip("ctranslate2")
     model = small_model()
     requests = [Request([*range(5, 5 + length), 2]) for length in (1, 3, 9, 3)]
-    how = Beam(size=1, max_length_ratio=1.0, max_length_extra=2, length_penalty=0.0)
-    theirs = open_engine([model], EngineOptions(engine="ctranslate2")).search(requests, how)
-    ours = open_engine([model], EngineOptions()).search(requests, how)
-    assert [own[0].tokens for own in theirs] == [own[0].tokens for own in ours]
+    settings = Beam(size=1, max_length_ratio=1.0, max_length_extra=2, length_penalty=0.0)
+    theirs = open_engine([model], EngineOptions(engine="ctranslate2")).search(requests, settings)
+    ours = open_engine([model], EngineOptions()).search(requests, settings)
+    assert [n_best[0].tokens for n_best in theirs] == [n_best[0].tokens for n_best in ours]

@@ -1,4 +1,4 @@
-"""The fast path says what the plain model says, on random real models; and its bits never depend on neighbours."""
+"""The native engine agrees with the PyTorch model on random models, and is bitwise independent of batch composition."""
 
 import random
 from pathlib import Path
@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.decoding import BatchLimits, Beam, Ensemble, PlainStepModel, Request, Sample, search
-from glassformer.engine import native_library as compiling
+from glassformer.engine import native_library
 from glassformer.engine.native_library import library
 from glassformer.engine.native_model import NativeStepModel
-from glassformer.engine.reduced_precision import rounded
+from glassformer.engine.reduced_precision import to_precision
 from glassformer.errors import InputError
 from glassformer.model import ModelConfig
 from tests.decoding.test_search_on_models import lively, texts_of
@@ -26,66 +26,69 @@ short = {"max_length_ratio": 0.5, "max_length_extra": 4}
 precisions = st.sampled_from(["float32", "float16", "int8"])
 
 
-def fast(model, precision="float32"):
+def native(model, precision="float32"):
     return NativeStepModel(model, library(), precision)
 
 
-def walked(step_model, texts, seed):
-    """The logits of random steps in which hypotheses are repeated, dropped and reordered, and sentences leave."""
-    chance, session = random.Random(seed), step_model.open(3)
+def random_walk_logits(step_model, texts, seed):
+    """The logits of random steps in which hypotheses are repeated, dropped and reordered, and sentences finish."""
+    generator, session = random.Random(seed), step_model.open(3)
     session.join(texts, [9] * len(texts))
-    sizes, told = [1] * len(texts), []
+    sizes, step_logits = [1] * len(texts), []
     for step in range(6):
-        tokens = [step_model.bos if step == 0 else chance.randrange(step_model.vocab_size) for _ in range(sum(sizes))]
+        tokens = [
+            step_model.bos if step == 0 else generator.randrange(step_model.vocab_size) for _ in range(sum(sizes))
+        ]
         tokens = [token if step == 0 or token != step_model.pad else step_model.eos for token in tokens]
-        told.append(session.step(tokens, 0, ()).logits.clone())
-        rows, kept, first = [], [], 0
+        step_logits.append(session.step(tokens, 0, ()).logits.clone())
+        rows, next_sizes, first = [], [], 0
         for size in sizes:
-            count = chance.randrange(step < 2, 4)  # at first everybody goes on
-            own = [first + chance.randrange(size) for _ in range(count)]
-            rows, kept, first = rows + own, kept + [len(own)] * bool(own), first + size
+            count = generator.randrange(step < 2, 4)  # no sentence finishes in the first two steps
+            kept = [first + generator.randrange(size) for _ in range(count)]
+            rows, next_sizes, first = rows + kept, next_sizes + [len(kept)] * bool(kept), first + size
         if not rows:
             break
         session.keep(rows)
-        sizes = kept
-    return told
+        sizes = next_sizes
+    return step_logits
 
 
 @max_examples(300)
 @given(configs(), seeds)
 @torch.no_grad()
-def test_it_says_what_the_plain_model_says(config, seed):
+def test_logits_are_those_of_the_plain_model(config, seed):
     model, texts = lively(config, seed), texts_of(config, seed)
 
     def logits(model):
-        return torch.cat(walked(PlainStepModel(model), texts, seed))
+        return torch.cat(random_walk_logits(PlainStepModel(model), texts, seed))
 
     exact, error = logits(model), float32_error(logits, model)
-    ours = torch.cat(walked(fast(model.float()), texts, seed))
+    ours = torch.cat(random_walk_logits(native(model.float()), texts, seed))
     assert (ours - exact).abs().max() <= error
 
 
-# Wide enough that a norm leaves more than signs: else every number is a tie.
+# Wide enough that a norm leaves more than signs: otherwise every number is a tie.
 wide = configs(d_model=12, n_heads=3, d_head=4)
 
 
 @max_examples(200)
 @given(wide, seeds, st.sampled_from(["float16", "int8"]))
 @torch.no_grad()
-def test_its_precisions_are_the_readable_ones(config, seed, precision):
+def test_reduced_precisions_match_the_reference(config, seed, precision):
     model, texts = lively(config, seed).float(), texts_of(config, seed)
-    step_models = (fast(model, precision), PlainStepModel(rounded(model, precision)), PlainStepModel(model))
-    ours, theirs, unrounded = (torch.cat(walked(step_model, texts, seed)) for step_model in step_models)
-    # A number that falls between two steps may go either way; so it need not be equal, but much nearer than float32 is.
-    assert (ours - theirs).abs().mean() <= 1e-4 + 0.5 * (theirs - unrounded).abs().mean()
+    step_models = (native(model, precision), PlainStepModel(to_precision(model, precision)), PlainStepModel(model))
+    ours, reference, float32 = (torch.cat(random_walk_logits(step_model, texts, seed)) for step_model in step_models)
+    # A number halfway between two quantisation steps may round either way: logits need not be equal, but must be much
+    # closer than float32's.
+    assert (ours - reference).abs().mean() <= 1e-4 + 0.5 * (reference - float32).abs().mean()
 
 
 @max_examples(200)
 @given(wide, seeds, st.sampled_from([Beam(size=3, n_best=2, **short), Beam(size=1, **short)]))
-def test_it_finds_what_the_plain_model_finds(config, seed, how):
+def test_hypotheses_are_those_of_the_plain_model(config, seed, settings):
     model = lively(config, seed).float()
     requests = [Request(text) for text in texts_of(config, seed)]
-    ours, plain = search(fast(model), requests, how), search(PlainStepModel(model), requests, how)
+    ours, plain = search(native(model), requests, settings), search(PlainStepModel(model), requests, settings)
     for one, other in zip(ours, plain, strict=True):
         if one[0].tokens != other[0].tokens:  # a tie, broken by rounding
             assert one[0].score == pytest.approx(other[0].score, abs=1e-3)
@@ -93,25 +96,25 @@ def test_it_finds_what_the_plain_model_finds(config, seed, how):
 
 @max_examples(200)
 @given(configs(), seeds, precisions, st.randoms(), st.sampled_from([Beam(size=3, **short), Beam.greedy(), Sample()]))
-def test_not_one_bit_depends_on_neighbours(config, seed, precision, chance, how):
+def test_results_are_bitwise_independent_of_batch_composition(config, seed, precision, generator, settings):
     model = lively(config, seed).float()
     texts = [text for more in range(3) for text in texts_of(config, seed + more)]
-    alone = [search(fast(model, precision), [Request(text)], how)[0] for text in texts]
+    alone = [search(native(model, precision), [Request(text)], settings)[0] for text in texts]
     order = list(range(len(texts)))
-    chance.shuffle(order)
-    step_model = fast(model, precision)
+    generator.shuffle(order)
+    step_model = native(model, precision)
     for limits in (
         BatchLimits(sentences=2),
         BatchLimits(sentences=7, workers=2),
         BatchLimits(positions=60),
         BatchLimits(workers=3),
     ):
-        together = search(step_model, [Request(texts[i]) for i in order], how, limits)
-        assert [together[order.index(i)] for i in range(len(texts))] == alone  # tokens and probabilities, to the bit
+        together = search(step_model, [Request(texts[i]) for i in order], settings, limits)
+        assert [together[order.index(i)] for i in range(len(texts))] == alone  # tokens and log-probabilities, bitwise
 
 
-class StepByStep:
-    """The same step_model, searched by decoding.beam."""
+class WithoutNativeSearch:
+    """The same step model, searched by decoding.beam."""
 
     def __init__(self, step_model):
         self.step_model = step_model
@@ -136,23 +139,23 @@ beams = st.builds(
 
 @max_examples(400)
 @given(configs(), seeds, beams, st.data())
-def test_its_search_is_the_readable_one_to_the_last_bit(config, seed, how, data):
-    step_model = fast(lively(config, seed).float())
+def test_the_native_search_is_bitwise_the_stepwise_search(config, seed, settings, data):
+    step_model = native(lively(config, seed).float())
     words = [token for token in range(config.vocab_size) if token not in (config.pad_id, config.eos_id)]
-    some = st.lists(st.sampled_from(words), max_size=3)
-    requests = [Request(text, prefix=tuple(data.draw(some))) for text in texts_of(config, seed)]
-    how = how.model_copy(update={"suppress": tuple(set(data.draw(some)))})
-    assert search(step_model, requests, how) == search(StepByStep(step_model), requests, how)
+    some_words = st.lists(st.sampled_from(words), max_size=3)
+    requests = [Request(text, prefix=tuple(data.draw(some_words))) for text in texts_of(config, seed)]
+    settings = settings.model_copy(update={"suppress": tuple(set(data.draw(some_words)))})
+    assert search(step_model, requests, settings) == search(WithoutNativeSearch(step_model), requests, settings)
 
 
 @max_examples(30)
 @given(configs(), seeds)
-def test_models_answer_together(config, seed):
-    """Two alike say what one says: the mean of equal probabilities is rounded once more, and may break a tie."""
+def test_an_ensemble_of_one_model_twice_equals_the_model(config, seed):
+    """Up to ties: the mean of equal probabilities is rounded once more."""
     model = lively(config, seed).float()
     requests = [Request(text) for text in texts_of(config, seed)]
-    alone = search(fast(model), requests, Beam(size=2, **short))
-    twice = search(Ensemble([fast(model), fast(model)]), requests, Beam(size=2, **short), BatchLimits(workers=2))
+    alone = search(native(model), requests, Beam(size=2, **short))
+    twice = search(Ensemble([native(model), native(model)]), requests, Beam(size=2, **short), BatchLimits(workers=2))
     for one, other in zip(alone, twice, strict=True):
         assert one[0].score == pytest.approx(other[0].score, abs=1e-4)
 
@@ -161,30 +164,31 @@ def small(**options):
     return ModelConfig(vocab_size=40, d_model=24, n_heads=2, d_ff=20, encoder_layers=1, decoder_layers=1, **options)
 
 
-def test_a_target_may_be_longer_than_the_first_tables():
+def test_a_target_may_be_longer_than_the_initial_position_tables():
     model = lively(small(positions="relative"), 0)
     with torch.no_grad():
         model.output_projection.weight[model.config.eos_id] *= 0
-    how = Beam(size=1, max_length_ratio=0, max_length_extra=1500, length_penalty=0)
+    settings = Beam(size=1, max_length_ratio=0, max_length_extra=1500, length_penalty=0)
     requests = [Request([5, 6, 2]), Request([7, 2])]
-    ours, plain = search(fast(model), requests, how), search(PlainStepModel(model), requests, how)
-    assert max(len(own[0].tokens) for own in ours) > 1100
-    assert [own[0].tokens[:50] for own in ours] == [own[0].tokens[:50] for own in plain]
+    ours, plain = search(native(model), requests, settings), search(PlainStepModel(model), requests, settings)
+    assert max(len(n_best[0].tokens) for n_best in ours) > 1100
+    assert [n_best[0].tokens[:50] for n_best in ours] == [n_best[0].tokens[:50] for n_best in plain]
 
 
 @pytest.mark.parametrize(("beam", "tokens"), cases((1, 40), (5, 31), more=[(1, 15), (2, 65), (4, 16), (4, 40)]))
-def test_memory_stays_within_the_positions_that_were_allowed(beam, tokens):
+def test_memory_stays_within_the_limit_of_positions(beam, tokens):
     shape = {"d_model": 256, "n_heads": 4, "d_ff": 64, "encoder_layers": 1, "decoder_layers": 4}
     model = lively(config := ModelConfig(vocab_size=40, output_bias=True, **shape), 0)
     with torch.no_grad():
-        model.output_projection.bias[config.eos_id] = -100  # every target is as long as it may be
-    step_model, how = fast(model), Beam(size=beam, max_length_ratio=0, max_length_extra=tokens)
+        model.output_projection.bias[config.eos_id] = -100  # every target has the maximum length
+    step_model, settings = native(model), Beam(size=beam, max_length_ratio=0, max_length_extra=tokens)
     limits = BatchLimits(positions=6000)
-    search(step_model, [Request([5, 2])], how)
-    found, taken = measured(search, step_model, [Request([5, 6, 7, 2])] * (2 * limits.positions // tokens), how, limits)
-    assert all(len(own[0].tokens) >= tokens for own in found)
+    search(step_model, [Request([5, 2])], settings)
+    requests = [Request([5, 6, 7, 2])] * (2 * limits.positions // tokens)
+    results, bytes_taken = measured(search, step_model, requests, settings, limits)
+    assert all(len(n_best[0].tokens) >= tokens for n_best in results)
     keys_and_values = 2 * 4 * config.d_model * config.decoder_layers
-    assert taken <= limits.positions * keys_and_values + 4 * 2**20  # a little is for what was found
+    assert bytes_taken <= limits.positions * keys_and_values + 4 * 2**20  # some is for the results
 
 
 def test_damaged_weights_are_found():
@@ -193,24 +197,24 @@ def test_damaged_weights_are_found():
         model.output_projection.weight[7] = torch.nan
     for precision in ("float32", "float16", "int8"):
         with pytest.raises(InputError, match="not numbers"):
-            search(fast(model, precision), [Request([5, 2])], Beam())
+            search(native(model, precision), [Request([5, 2])], Beam())
 
 
 def test_tokens_of_another_model_are_refused():
     with pytest.raises(InputError, match="from 0 to 39; these go from 2 to 40"):
-        search(fast(lively(small(), 0)), [Request([40, 2])], Beam())
+        search(native(lively(small(), 0)), [Request([40, 2])], Beam())
 
 
 def test_without_a_compiler_there_is_no_library(monkeypatch):
-    monkeypatch.setenv(compiling.OFF, "")
-    assert compiling.library.__wrapped__() is None
-    monkeypatch.setenv(compiling.OFF, "false")  # a command that is there, and compiles nothing
-    monkeypatch.setattr(compiling, "_cache", lambda: Path(compiling._of_this_process().name))
-    assert compiling.library.__wrapped__() is None
+    monkeypatch.setenv(native_library.COMPILER_VARIABLE, "")
+    assert native_library.library.__wrapped__() is None
+    monkeypatch.setenv(native_library.COMPILER_VARIABLE, "false")  # a command that exists, but compiles nothing
+    monkeypatch.setattr(native_library, "_cache_directory", lambda: Path(native_library._temporary_directory().name))
+    assert native_library.library.__wrapped__() is None
 
 
 def test_a_cache_that_others_may_write_to_is_not_used(monkeypatch, tmp_path):
     (tmp_path / "glassformer").mkdir(mode=0o777)
     (tmp_path / "glassformer").chmod(0o777)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert compiling._cache() == Path(compiling._of_this_process().name)
+    assert native_library._cache_directory() == Path(native_library._temporary_directory().name)

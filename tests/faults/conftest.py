@@ -1,11 +1,11 @@
-"""Every module here is a scene, `before` and `act`, and has a stage of its own."""
+"""Fault injection: each test module here is a scenario, `before` and `act`, run by its own process."""
 
 import pytest
 
-from tests.faults.tracing import stage_of
+from tests.faults.tracing import scenario_runner
 
 
 @pytest.fixture(scope="module")
-def stage(request, tmp_path_factory):
-    with stage_of(request.module.__name__, tmp_path_factory.mktemp("stage")) as stage:
-        yield stage
+def runner(request, tmp_path_factory):
+    with scenario_runner(request.module.__name__, tmp_path_factory.mktemp("runner")) as runner:
+        yield runner

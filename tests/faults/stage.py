@@ -1,9 +1,9 @@
-"""Plays a scene again and again: `python -m tests.faults.stage MODULE`.
+"""Scenario process: runs a test module's scenario repeatedly. `python -m tests.faults.stage MODULE`.
 
-Everything is imported once. Each time it forks, makes ready with the module's `before(path)`, waits until it is watched
-and plays `act(path)`.
+Everything is imported once. For each request it forks; the child calls the module's `before(path)`, waits until strace
+is attached, and calls `act(path)`.
 
-Orders come in as lines "path<tab>file for errors"; out goes the process to watch, and then how it ended.
+Requests are lines "path<tab>file for errors" on stdin; stdout gets the child's process id, and then its exit code.
 """
 
 import ctypes
@@ -17,36 +17,36 @@ from typing import Any, NoReturn
 
 from glassformer.errors import GlassformerError
 
-PR_SET_PTRACER, ANYONE = 0x59616D61, -1  # where only a parent may watch unless told otherwise
+PR_SET_PTRACER, ANY_PROCESS = 0x59616D61, -1  # for systems where by default only a parent may trace
 
 
 def main(module: str) -> None:
-    scene, orders = importlib.import_module(module), FileIO(0)
-    while line := orders.readline():
+    scenario, requests = importlib.import_module(module), FileIO(0)
+    while line := requests.readline():
         path, errors = line.decode().rstrip("\n").split("\t")
         child = os.fork()
         if child == 0:
-            play(scene, Path(path), Path(errors), orders)
+            run(scenario, Path(path), Path(errors), requests)
         _, status = os.waitpid(child, 0)
         os.write(1, f"{os.waitstatus_to_exitcode(status)}\n".encode())
 
 
-def play(scene: Any, path: Path, errors: Path, orders: FileIO) -> NoReturn:
+def run(scenario: Any, path: Path, errors: Path, requests: FileIO) -> NoReturn:
     os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
-    ended = 2
+    exit_code = 2
     try:
-        scene.before(path)
-        ctypes.CDLL(None).prctl(PR_SET_PTRACER, ANYONE, 0, 0, 0)
+        scenario.before(path)
+        ctypes.CDLL(None).prctl(PR_SET_PTRACER, ANY_PROCESS, 0, 0, 0)
         os.write(1, f"{os.getpid()}\n".encode())
-        orders.read(1)  # it is watched
-        scene.act(path)
-        ended = 0
+        requests.read(1)  # sent once strace is attached
+        scenario.act(path)
+        exit_code = 0
     except GlassformerError as error:
-        ended = 1
+        exit_code = 1
         sys.stderr.write(f"glassformer: {error}\n")
     except BaseException:
         traceback.print_exc()
-    os._exit(ended)
+    os._exit(exit_code)
 
 
 if __name__ == "__main__":

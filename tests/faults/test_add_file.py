@@ -1,4 +1,4 @@
-"""A file that is added to a sealed directory, or replaced, when the system fails: the directory is always whole."""
+"""Fault injection while a file is added to a checksummed directory, or replaced: the directory always verifies."""
 
 import signal
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from glassformer.atomic_directory import add_file, building, read_file, verify
-from tests.faults.tracing import Point, Stage, needs_strace
+from tests.faults.tracing import Point, ScenarioRunner, needs_strace
 
 pytestmark = needs_strace
 
@@ -22,10 +22,10 @@ def act(directory: Path) -> None:
 
 
 @pytest.fixture
-def points(stage: Stage, tmp_path) -> list[Point]:
-    found = stage.points(tmp_path / "dry-run")
-    assert len(found) >= 12  # three files: written, synced, renamed, and their directory synced
-    return found
+def points(runner: ScenarioRunner, tmp_path) -> list[Point]:
+    points = runner.points(tmp_path / "dry-run")
+    assert len(points) >= 12  # three files: written, synced, renamed, and their directory synced
+    return points
 
 
 def contents(directory: Path) -> bytes | None:
@@ -33,21 +33,21 @@ def contents(directory: Path) -> bytes | None:
     return read_file(directory, "choice")
 
 
-def test_killed_at_every_system_call_the_directory_is_whole(stage, points, tmp_path):
+def test_killed_at_every_system_call_the_directory_is_whole(runner, points, tmp_path):
     outcomes = set()
     for point in points:
         directory = tmp_path / "-".join(map(str, point))
-        assert stage.killed(directory, point).ended == -signal.SIGKILL, point
+        assert runner.killed(directory, point).exit_code == -signal.SIGKILL, point
         outcomes.add(contents(directory))
     assert outcomes == {b"old", None, b"new, and longer"}
 
 
 @pytest.mark.parametrize("error", ["ENOSPC", "EIO"])
-def test_an_error_at_any_system_call_is_one_sentence_and_the_directory_is_whole(stage, points, tmp_path, error):
+def test_an_error_at_any_system_call_is_one_sentence_and_the_directory_is_whole(runner, points, tmp_path, error):
     for point in points:
         directory = tmp_path / "-".join(map(str, point))
-        played = stage.failing(directory, point, error)
-        assert played.injected, point
-        assert played.ended in (0, 1), (point, played.errors)
+        outcome = runner.failing(directory, point, error)
+        assert outcome.injected, point
+        assert outcome.exit_code in (0, 1), (point, outcome.errors)
         assert contents(directory) in (b"old", None, b"new, and longer")
-        assert (contents(directory) == b"new, and longer") or played.ended == 1
+        assert (contents(directory) == b"new, and longer") or outcome.exit_code == 1

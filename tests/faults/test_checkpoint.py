@@ -1,4 +1,4 @@
-"""A checkpoint that is being saved, and an older one removed, when the system fails: one always loads by itself."""
+"""Fault injection while a checkpoint is saved and an older one removed: one always loads, without manual repair."""
 
 import signal
 from pathlib import Path
@@ -8,8 +8,8 @@ import torch
 
 from glassformer import Transformer, preset
 from glassformer.data import Pair, TokenizerSettings, train_tokenizer
-from glassformer.training.checkpoint import State, newest_checkpoint, remove_older, save_checkpoint
-from tests.faults.tracing import Point, Stage, needs_strace
+from glassformer.training.checkpoint import TrainingState, newest_checkpoint, remove_older, save_checkpoint
+from tests.faults.tracing import Point, ScenarioRunner, needs_strace
 
 pytestmark = needs_strace
 
@@ -19,8 +19,8 @@ def save(run: Path, update: int) -> None:
     config = preset("tiny", vocab_size=20, d_model=8, n_heads=2, d_ff=4, encoder_layers=1, decoder_layers=1)
     model = Transformer(config)
     tokenizer = train_tokenizer(TokenizerSettings(kind="char"), lambda: [Pair(1, "ab", "ba")])
-    memory = {f"exp_avg.{name}": weight.detach() for name, weight in model.named_parameters()}
-    save_checkpoint(run, State(update=update), model, tokenizer, memory, memory, b"metrics")
+    moments = {f"exp_avg.{name}": weight.detach() for name, weight in model.named_parameters()}
+    save_checkpoint(run, TrainingState(update=update), model, tokenizer, moments, moments, b"metrics")
 
 
 def before(run: Path) -> None:
@@ -29,42 +29,42 @@ def before(run: Path) -> None:
 
 
 def act(run: Path) -> None:
-    """As the loop does it."""
+    """As in the training loop."""
     save(run, 2)
-    remove_older(run, keep=1, also=set())
+    remove_older(run, keep=1, needed=set())
 
 
 @pytest.fixture
-def points(stage: Stage, tmp_path) -> list[Point]:
-    found = stage.points(tmp_path / "dry-run")
-    assert len(found) > 25
-    return found
+def points(runner: ScenarioRunner, tmp_path) -> list[Point]:
+    points = runner.points(tmp_path / "dry-run")
+    assert len(points) > 25
+    return points
 
 
 def newest(run: Path) -> int:
-    """The update of the checkpoint that loads; there must be one, and nothing to be done by hand."""
-    found = newest_checkpoint(run, lambda text: pytest.fail(f"a damaged checkpoint was left behind: {text}"))
-    assert found is not None
-    assert len(found.weights()) > 10
-    assert found.optimiser().keys() == found.average().keys()
-    assert found.metrics() == b"metrics"
-    return found.state.update
+    """The update of the newest checkpoint; there must be one, and no damaged ones."""
+    checkpoint = newest_checkpoint(run, lambda text: pytest.fail(f"a damaged checkpoint was left behind: {text}"))
+    assert checkpoint is not None
+    assert len(checkpoint.weights()) > 10
+    assert checkpoint.optimiser().keys() == checkpoint.average().keys()
+    assert checkpoint.metrics() == b"metrics"
+    return checkpoint.state.update
 
 
-def test_killed_at_every_system_call_a_checkpoint_loads(stage, points, tmp_path):
+def test_killed_at_every_system_call_a_checkpoint_loads(runner, points, tmp_path):
     outcomes = set()
     for point in points:
         run = tmp_path / "-".join(map(str, point))
-        assert stage.killed(run, point).ended == -signal.SIGKILL, point
+        assert runner.killed(run, point).exit_code == -signal.SIGKILL, point
         outcomes.add(newest(run))
     assert outcomes == {1, 2}
 
 
 @pytest.mark.parametrize("error", ["ENOSPC", "EIO"])
-def test_an_error_at_every_system_call_costs_no_checkpoint(stage, points, tmp_path, error):
+def test_an_error_at_every_system_call_costs_no_checkpoint(runner, points, tmp_path, error):
     for point in points:
         run = tmp_path / "-".join(map(str, point))
-        played = stage.failing(run, point, error)
-        assert played.injected, point
-        assert played.ended in (0, 1), (point, played.errors)
-        assert newest(run) in ((2,) if played.ended == 0 else (1, 2)), point
+        outcome = runner.failing(run, point, error)
+        assert outcome.injected, point
+        assert outcome.exit_code in (0, 1), (point, outcome.errors)
+        assert newest(run) in ((2,) if outcome.exit_code == 0 else (1, 2)), point

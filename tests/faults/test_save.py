@@ -1,4 +1,4 @@
-"""A save that is stopped at any system call leaves the old state or the new one, never something between."""
+"""Fault injection while a model is saved: it is complete or absent afterwards, never partly written."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ import pytest
 
 from glassformer import Transformer, preset, save_model
 from glassformer.model import load_model
-from tests.faults.tracing import Point, Stage, needs_strace
+from tests.faults.tracing import Point, ScenarioRunner, needs_strace
 
 pytestmark = needs_strace
 
@@ -22,10 +22,10 @@ def act(path: Path) -> None:
 
 
 @pytest.fixture
-def points(stage: Stage, tmp_path) -> list[Point]:
-    found = stage.points(tmp_path / "dry-run" / "model")
-    assert len(found) > 10
-    return found
+def points(runner: ScenarioRunner, tmp_path) -> list[Point]:
+    points = runner.points(tmp_path / "dry-run" / "model")
+    assert len(points) > 10
+    return points
 
 
 def complete_or_absent(path: Path) -> bool:
@@ -36,37 +36,37 @@ def complete_or_absent(path: Path) -> bool:
     return True
 
 
-def test_contents_are_on_disk_before_the_name_is(stage, tmp_path):
+def test_contents_are_on_disk_before_the_name_is(runner, tmp_path):
     """nodedb#78, litestream PR#1344: a rename without fsync can leave a name with zeros behind it."""
-    played = stage.play(tmp_path / "run" / "model")
-    assert played.ended == 0, played.errors
-    calls = [call for call in played.calls if call in ("fsync", "rename", "write")]
-    # The library puts the weights in place by a rename of its own; ours, the last, is the one that publishes.
+    outcome = runner.run(tmp_path / "run" / "model")
+    assert outcome.exit_code == 0, outcome.errors
+    calls = [call for call in outcome.calls if call in ("fsync", "rename", "write")]
+    # The safetensors library renames the weights file itself; our rename, the last one, publishes the directory.
     published = max(i for i, call in enumerate(calls) if call == "rename")
     earlier, later = calls[:published], calls[published + 1 :]
     assert earlier[-4:] == ["fsync"] * 4, "three files and their directory"
-    assert later == ["fsync"], "the directory above, which holds the new name"
+    assert later == ["fsync"], "the parent directory, which holds the new name"
 
 
-def test_killed_at_every_system_call_the_model_is_complete_or_absent(stage, points, tmp_path):
+def test_killed_at_every_system_call_the_model_is_complete_or_absent(runner, points, tmp_path):
     outcomes = []
     for point in points:
         path = tmp_path / "-".join(map(str, point)) / "model"
-        assert stage.killed(path, point).ended == -signal.SIGKILL, point
+        assert runner.killed(path, point).exit_code == -signal.SIGKILL, point
         outcomes.append(complete_or_absent(path))
-    assert set(outcomes) == {True, False}, "only the last call comes after the name is there"
+    assert set(outcomes) == {True, False}, "only the last call comes after the rename"
 
 
 @pytest.mark.parametrize("error", ["ENOSPC", "EIO"])
-def test_an_error_at_every_system_call_is_one_sentence_and_leaves_nothing(stage, points, tmp_path, error):
+def test_an_error_at_every_system_call_is_one_sentence_and_leaves_nothing(runner, points, tmp_path, error):
     for point in points:
         if point.call in ("unlink", "unlinkat", "rmdir"):
-            continue  # cleaning up is what these do
+            continue  # these belong to the cleanup
         path = tmp_path / "-".join(map(str, point)) / "model"
-        played = stage.failing(path, point, error)
-        assert played.injected, point
+        outcome = runner.failing(path, point, error)
+        assert outcome.injected, point
         if complete_or_absent(path):
-            continue  # the library may have a second way, and the last fsync comes after the name is there
-        assert played.ended == 1, (point, played.errors)
-        assert len(played.errors.splitlines()) == 1
+            continue  # the library may retry another way, and the last fsync comes after the rename
+        assert outcome.exit_code == 1, (point, outcome.errors)
+        assert len(outcome.errors.splitlines()) == 1
         assert os.listdir(path.parent) == [], point

@@ -1,4 +1,4 @@
-"""Random small models made by `transformers`, one maker for each family."""
+"""Random small models made by `transformers`, one function per family."""
 
 import os
 import random
@@ -87,14 +87,14 @@ def sizes(pick):
 
 
 def made(config, seed):
-    """A model with every weight random: no bias is 0 and no norm is 1, so nothing can be forgotten unseen."""
+    """A model with random weights: no bias is 0 and no norm is 1, so that an omission changes the result."""
     model = transformers.AutoModelForSeq2SeqLM.from_config(config)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, weight in model.named_parameters():
-            if "embed_positions" not in name or weight.requires_grad:  # Marian's sine waves are not weights
+            if "embed_positions" not in name or weight.requires_grad:  # Marian's sinusoids are not weights
                 noise = torch.randn(weight.shape, generator=generator)
-                size = 0.15 if "embed" in name or "shared" in name else 0.45  # else a token would call for itself
+                size = 0.15 if "embed" in name or "shared" in name else 0.45  # else a token would predict itself
                 weight.copy_(0.8 + 0.3 * noise if name.endswith("norm.weight") else size * noise)
         if hasattr(model, "final_logits_bias") and seed % 2:
             model.final_logits_bias.normal_(generator=generator)
@@ -103,14 +103,14 @@ def made(config, seed):
 
 @torch.no_grad()
 def ending(model, generator):
-    """The same model, but the end of a sentence lies where its vectors point on average: so that sentences do end."""
-    config, heard = model.config, []
-    hook = model.get_output_embeddings().register_forward_pre_hook(lambda _, inputs: heard.append(inputs[0]))
-    for _ in range(2):  # the end may be what a target starts with, and so change where vectors point
+    """The same model with the end token's output vector along the mean hidden vector, so that sentences end."""
+    config, recorded = model.config, []
+    hook = model.get_output_embeddings().register_forward_pre_hook(lambda _, inputs: recorded.append(inputs[0]))
+    for _ in range(2):  # the start token may be the end token, and so change the hidden vectors
         ids = [torch.randint(3, 28, (40, length), generator=generator) for length in (9, 7)]
         ids[1][:, 0] = config.decoder_start_token_id
         logits = model(input_ids=ids[0], decoder_input_ids=ids[1]).logits.flatten(0, 1)
-        hidden = heard[-1].flatten(0, 1)
+        hidden = recorded[-1].flatten(0, 1)
         logits[:, config.eos_token_id] = -torch.inf
         mean = hidden.mean(0)
         factor = (logits.amax(-1) / (hidden @ mean).clamp(min=1e-3)).quantile(0.7)

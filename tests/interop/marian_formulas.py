@@ -1,11 +1,11 @@
-"""Marian's forward pass, written out in NumPy from marian-dev's transformer.h and cells.h; shares nothing with ours."""
+"""Marian's forward pass in NumPy, from marian-dev's transformer.h and cells.h; independent of our code."""
 
 import numpy as np
 import torch
 
 
 def formulas(options, tensors, source, target):
-    """The logits after zeros and each token of the target, as marian-dev's transformer.h and cells.h say."""
+    """The logits after the zero vector and each target token, as in marian-dev's transformer.h and cells.h."""
     width, heads = options["dim-emb"], options["transformer-heads"]
     t = {name: tensor.astype(np.float64) for name, tensor in tensors.items()}
     first = "n" in options["transformer-preprocess"]
@@ -16,7 +16,7 @@ def formulas(options, tensors, source, target):
         return x * t[name.replace("?", "scale")] + t[name.replace("?", "bias")]
 
     def around(x, f, name, name_first=None):
-        """The way around a sub-layer."""
+        """The residual connection of a sub-layer."""
         if first:
             return x + f(norm(x, f"{name_first or name}_ln_?_pre"))
         return norm(x + f(x), f"{name}_ln_?")
@@ -25,7 +25,7 @@ def formulas(options, tensors, source, target):
         q, k, v = (
             side @ t[f"{name}_W{p}"] + t[f"{name}_b{p}"] for p, side in zip("qkv", (x, memory, memory), strict=True)
         )
-        q, k, v = (one.reshape(len(one), heads, width // heads).transpose(1, 0, 2) for one in (q, k, v))
+        q, k, v = (rows.reshape(len(rows), heads, width // heads).transpose(1, 0, 2) for rows in (q, k, v))
         scores = q @ k.transpose(0, 2, 1) / np.sqrt(width // heads)
         if not future:
             scores = scores - 1e9 * np.triu(np.ones(scores.shape[1:]), 1)
@@ -37,11 +37,11 @@ def formulas(options, tensors, source, target):
     def recurrence(name, x):
         candidates = x @ t[f"{name}_W"]
         gates = 1 / (1 + np.exp(-(x @ t[f"{name}_Wf"] + t[f"{name}_bf"])))
-        cell, found = np.zeros(width), []
+        cell, outputs = np.zeros(width), []
         for gate, candidate in zip(gates, candidates, strict=True):
             cell = gate * cell + (1 - gate) * candidate
-            found.append(np.maximum(cell, 0))
-        return np.stack(found)
+            outputs.append(np.maximum(cell, 0))
+        return np.stack(outputs)
 
     def feed_forward(name, x):
         hidden = x @ t[f"{name}_W1"] + t[f"{name}_b1"]

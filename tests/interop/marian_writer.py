@@ -1,4 +1,4 @@
-"""Random small models as Marian would have them, and its two file formats: written here from Marian's own source."""
+"""Writer for random small Marian models in both file formats, after Marian's source."""
 
 import io
 import struct
@@ -10,13 +10,13 @@ import numpy as np
 
 CODES = {"int8": 0x101, "float16": 0x402, "float32": 0x404, "float64": 0x408}
 INTGEMM = {"intgemm8": (0x4101, 0x10001), "intgemm16": (0x4102, 0x10002)}
-"""As the students' Marian numbers them, and as Marian itself does."""
+"""Type codes of the students' Marian, and of Marian itself."""
 Tensors = dict[str, np.ndarray]
 
 
 def options(**changes: Any) -> dict[str, Any]:
-    """What `special:model.yml` says of a small student; underscores stand for hyphens."""
-    found: dict[str, Any] = {
+    """The options (`special:model.yml`) of a small student; underscores stand for hyphens."""
+    defaults: dict[str, Any] = {
         "dec-cell": "ssru",
         "dec-depth": 2,
         "dim-emb": 8,
@@ -50,11 +50,11 @@ def options(**changes: Any) -> dict[str, Any]:
         "ulr": False,
         "version": "v1.11.0 f00ba4 2022-02-08 11:22:33 +0000",
     }
-    return found | {name.replace("_", "-"): value for name, value in changes.items()}
+    return defaults | {name.replace("_", "-"): value for name, value in changes.items()}
 
 
 def tensors(options: dict[str, Any], seed: int = 0, learned: int = 0, out: str = "W") -> Tensors:
-    """Random weights for these options. `learned`: positions in a table; `out`: how an untied output is kept."""
+    """Random weights for these options. `learned`: rows of a position table; `out`: the layout of an untied output."""
     generator = np.random.default_rng(seed)
     width, hidden = options["dim-emb"], options["transformer-dim-ffn"]
     source, target = options["dim-vocabs"]
@@ -109,7 +109,7 @@ def tensors(options: dict[str, Any], seed: int = 0, learned: int = 0, out: str =
 
 
 def yaml(options: dict[str, Any]) -> bytes:
-    """As Marian writes it, with a NUL behind it."""
+    """As Marian writes it, with a NUL at the end."""
     return ("\n".join(_line(name, value) for name, value in sorted(options.items())) + "\0").encode()
 
 
@@ -117,30 +117,30 @@ def _line(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return f"{name}: {str(value).lower()}"
     if isinstance(value, list) and value:
-        return f"{name}:" + "".join(f"\n  - {one}" for one in value)
+        return f"{name}:" + "".join(f"\n  - {item}" for item in value)
     return f'{name}: ""' if value == "" else f"{name}: {value}"
 
 
-def in_steps(name: str, tensor: np.ndarray, kind: str) -> bytes:
-    """Whole steps and how many make 1; what is not looked up in, transposed."""
+def quantised(name: str, tensor: np.ndarray, kind: str) -> bytes:
+    """Integers and the quantisation factor; all but embeddings are transposed."""
     if kind == "intgemm8":
-        steps_in_one, dtype, most = np.float32(127) / np.abs(tensor).max(), np.int8, 127
+        factor, dtype, most = np.float32(127) / np.abs(tensor).max(), np.int8, 127
     else:
-        steps_in_one, dtype, most = np.float32(1024), np.dtype("<i2"), 32767
+        factor, dtype, most = np.float32(1024), np.dtype("<i2"), 32767
     laid_out = tensor if "Wemb" in name else tensor.T
-    steps = np.clip(np.rint(laid_out * steps_in_one), -most, most).astype(dtype)
-    return steps.tobytes() + struct.pack("<f", steps_in_one)
+    integers = np.clip(np.rint(laid_out * factor), -most, most).astype(dtype)
+    return integers.tobytes() + struct.pack("<f", factor)
 
 
 def write_bin(
-    path: Path, found: Tensors, options: dict[str, Any], kind: str = "float32", own: int = 0, align: int = 256
+    path: Path, found: Tensors, options: dict[str, Any], kind: str = "float32", numbering: int = 0, align: int = 256
 ) -> None:
-    """`kind`: of the matrices; `own`: which of the two numberings; `align`: where tensors may begin."""
+    """`kind`: type of the matrices; `numbering`: which type codes; `align`: alignment of tensors."""
     items = []
     for name, tensor in found.items():
         part = name.rsplit("_", 1)[-1]
         if kind.startswith("intgemm") and part.startswith("W") and part not in ("Wpos", "Wt"):
-            items.append((name, INTGEMM[kind][own], tensor.shape, in_steps(name, tensor, kind)))
+            items.append((name, INTGEMM[kind][numbering], tensor.shape, quantised(name, tensor, kind)))
         else:
             plain = "float32" if kind.startswith("intgemm") else kind
             items.append((name, CODES[plain], tensor.shape, tensor.astype(plain).tobytes()))
@@ -162,7 +162,7 @@ def bin_bytes(items: list[tuple[str, int, tuple[int, ...], bytes]], align: int =
 
 
 def arrays(found: Tensors, options: dict[str, Any], kind: str = "float32") -> Tensors:
-    """What an .npz holds."""
+    """The arrays of an .npz."""
     return {name: tensor.astype(kind) for name, tensor in found.items()} | {
         "special:model.yml": np.frombuffer(yaml(options), dtype=np.int8)
     }
@@ -173,13 +173,13 @@ def write_npz(path: Path, found: Tensors, options: dict[str, Any], kind: str = "
 
 
 def write_zip(path: Path, entries: dict[str, bytes]) -> None:
-    """Stored, as Marian does."""
+    """Uncompressed, as Marian writes it."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as file:
         for name, content in entries.items():
             file.writestr(name, content)
 
 
 def npy(array: np.ndarray) -> bytes:
-    found = io.BytesIO()
-    np.lib.format.write_array(found, array, allow_pickle=False)
-    return found.getvalue()
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array, allow_pickle=False)
+    return file.getvalue()

@@ -1,4 +1,4 @@
-"""How much memory a call takes at most, as the system counts it."""
+"""Peak memory of a call, as the system counts it."""
 
 import ctypes
 import os
@@ -6,32 +6,34 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-TIMES, BASE, A_TOKEN = 2, 48 * 2**20, 1024
-"""What opening a stranger's directory may take: so many times the size of its files, this much, and this for each token
-of the model."""
+TIMES, BASE, BYTES_PER_TOKEN = 2, 48 * 2**20, 1024
+"""Memory limit for opening an untrusted directory: this multiple of the size of its files, a constant, and bytes per
+token of the model."""
 MARK = Path("/proc/self/clear_refs")
 LIBC = ctypes.CDLL(None)
 
 
 def measured(call: Callable[..., Any], *arguments: Any) -> tuple[Any, int]:
-    """What a call gives, and the most that it took: pages that were resident at once, above those before.
+    """The result of a call and its peak memory: resident pages above those before the call.
 
-    0 where the system does not say it: elsewhere than on Linux.
+    0 on systems that do not report it (other than Linux).
     """
     if not os.access(MARK, os.W_OK):
         return call(*arguments), 0
-    LIBC.malloc_trim(0)  # free pages go back, or what a call takes of them would not be seen
-    MARK.write_text("5")  # the highest mark starts anew
+    LIBC.malloc_trim(0)  # return free pages, or their reuse would not be measured
+    MARK.write_text("5")  # reset the peak
     before = _status("VmRSS")
-    found = call(*arguments)
-    return found, _status("VmHWM") - before
+    result = call(*arguments)
+    return result, _status("VmHWM") - before
 
 
 def allowed(path: Path, tokens: int = 0) -> int:
-    """For what is at a path; of a file that has holes, only what is there."""
+    """The limit for the files at a path; of a sparse file, only allocated blocks count."""
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
     return (
-        TIMES * sum(min(file.stat().st_size, file.stat().st_blocks * 512) for file in files) + BASE + A_TOKEN * tokens
+        TIMES * sum(min(file.stat().st_size, file.stat().st_blocks * 512) for file in files)
+        + BASE
+        + BYTES_PER_TOKEN * tokens
     )
 
 

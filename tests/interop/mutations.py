@@ -1,4 +1,4 @@
-"""How many faults are tried in each kind of file: `make hostile` tries many more."""
+"""Number of mutations that are tried per file format; `make hostile` tries many more."""
 
 import os
 

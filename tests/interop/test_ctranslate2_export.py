@@ -1,4 +1,4 @@
-"""Ours = CTranslate2's: the same weights, written as its files, give the same probabilities and the same words."""
+"""CTranslate2 export: the same probabilities and the same translations as our model."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from glassformer.interop.ctranslate2_export import open_ctranslate2, unsupported
 from glassformer.model import ModelConfig
 from tests.decoding.test_search_on_models import lively
 from tests.examples import max_examples
-from tests.models import configs, seeds, talkative
+from tests.models import build_source_sensitive, configs, seeds
 from tests.rounding import float32_error
 
 
@@ -21,7 +21,7 @@ def named(sentences):
 
 @max_examples(60)
 @given(configs(d_model=12, n_heads=3, d_head=4), seeds, st.data())
-def test_it_finds_every_target_as_likely(tmp_path_factory, config, seed, data):
+def test_it_gives_every_target_the_same_probability(tmp_path_factory, config, seed, data):
     assume(not unsupported(config))
     model = lively(config, seed)
     words = [
@@ -38,17 +38,17 @@ def test_it_finds_every_target_as_likely(tmp_path_factory, config, seed, data):
 
     def log_ps(model):
         scored = score(model, sources, targets)
-        return torch.tensor([p for one in scored for p in one.log_probabilities], dtype=torch.float64)
+        return torch.tensor([p for target in scored for p in target.log_probabilities], dtype=torch.float64)
 
     ours = log_ps(model)
     error = float32_error(log_ps, model)
-    assert (torch.tensor([p for one in found for p in one.log_probs]) - ours).abs().max() <= error
+    assert (torch.tensor([p for result in found for p in result.log_probs]) - ours).abs().max() <= error
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_it_writes_the_same_words(tmp_path, seed):
+def test_it_translates_the_same(tmp_path, seed):
     config = ModelConfig(vocab_size=23, d_model=16, n_heads=2, d_ff=24, encoder_layers=2, decoder_layers=2)
-    model = talkative(config, seed)
+    model = build_source_sensitive(config, seed)
     write_ctranslate2(model, tmp_path)
     generator = torch.Generator().manual_seed(seed)
     sources = [[*torch.randint(3, 23, (length,), generator=generator).tolist(), 2] for length in range(1, 12)]
@@ -56,13 +56,13 @@ def test_it_writes_the_same_words(tmp_path, seed):
     theirs = open_ctranslate2(tmp_path, compute_type="float32", intra_threads=1).translate_batch(
         named(sources), beam_size=1, max_decoding_length=15, min_decoding_length=0, suppress_sequences=[["0"]]
     )
-    for [one], other in zip(
+    for [ours], result in zip(
         search(PlainStepModel(model), [Request(source) for source in sources], how), theirs, strict=True
     ):
-        assert [str(token) for token in one.tokens[:-1]] == other.hypotheses[0]
+        assert [str(token) for token in ours.tokens[:-1]] == result.hypotheses[0]
 
 
-def test_what_it_cannot_hold_is_refused_by_name(tmp_path):
+def test_an_unsupported_option_is_refused_by_name(tmp_path):
     model = lively(ModelConfig(vocab_size=9, d_model=8, n_heads=2, d_ff=8, positions="rotary"), 0)
-    with pytest.raises(InputError, match="cannot hold a model with positions = rotary"):
+    with pytest.raises(InputError, match="does not support models with positions = rotary"):
         write_ctranslate2(model, tmp_path)

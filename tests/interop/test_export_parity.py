@@ -1,4 +1,4 @@
-"""What leaves says the same elsewhere: all kinds of models, in CTranslate2 and onnxruntime, on real sentences."""
+"""Exported models translate the same: all kinds of models, in CTranslate2 and onnxruntime, on real sentences."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from glassformer.model import ModelConfig, load_model
 from glassformer.model_location import find_model, tokenizer_of
 from glassformer.verification import parity as agreement
 from tests.examples import ALL
-from tests.models import talkative
+from tests.models import build_source_sensitive
 
 MULTI30K = Path(__file__).parents[3] / "shared/data/multi30k/raw/test_2016_flickr.en"
 KINDS = {
@@ -45,7 +45,7 @@ SIZES = {"d_model": 32, "n_heads": 4, "d_ff": 48, "encoder_layers": 2, "decoder_
 
 @pytest.fixture(scope="module")
 def sources():
-    """Ids of 200 sentences of the built-in corpus, or in `make test-all` of Multi30k where it is."""
+    """Ids of 200 sentences: the built-in corpus, or Multi30k in `make test-all` if it is there."""
     if ALL and MULTI30K.exists():
         lines = MULTI30K.read_text().splitlines()[:200]
     else:
@@ -57,31 +57,31 @@ def sources():
 @pytest.fixture(params=KINDS)
 def model(request):
     config = ModelConfig(vocab_size=1000, **SIZES | KINDS[request.param])
-    made = talkative(config, 5)
-    if config.norm_first:  # what goes past the layers would outweigh them: each word would call for itself again
+    made = build_source_sensitive(config, 5)
+    if config.norm_first:  # else the residual stream would outweigh the layers, and each word predict itself
         with torch.no_grad():
             for name, weight in made.named_parameters():
                 weight.mul_(0.2 if "embedding" in name else 1)
     return made
 
 
-def told_apart(targets):
-    assert len({tuple(target) for target in targets}) > 20, "a model that always says the same proves little"
+def varied(targets):
+    assert len({tuple(target) for target in targets}) > 20, "a model with constant output proves little"
     return targets
 
 
-def test_ctranslate2_says_the_same(model, sources, tmp_path):
+def test_ctranslate2_translates_the_same(model, sources, tmp_path):
     if unsupported(model.config):
-        pytest.skip(f"CTranslate2 cannot hold {', '.join(unsupported(model.config))}")
+        pytest.skip(f"CTranslate2 does not support {', '.join(unsupported(model.config))}")
     write_ctranslate2(model, tmp_path)
     theirs = agreement.by_ctranslate2(tmp_path, model.config, ExportVocabulary.numbers(model.config), sources)
-    assert agreement.agreement(told_apart(agreement.by_us(model, sources)), theirs).complete
+    assert agreement.compare_targets(varied(agreement.by_glassformer(model, sources)), theirs).complete
 
 
-def test_onnxruntime_says_the_same(model, sources, tmp_path):
+def test_onnxruntime_translates_the_same(model, sources, tmp_path):
     write_onnx(model, tmp_path)
     theirs = agreement.by_onnxruntime(tmp_path, sources)
-    assert agreement.agreement(told_apart(agreement.by_us(model, sources)), theirs).complete
+    assert agreement.compare_targets(varied(agreement.by_glassformer(model, sources)), theirs).complete
 
 
 def test_eight_bits_cost_little(tmp_path):
@@ -94,14 +94,14 @@ def test_eight_bits_cost_little(tmp_path):
     theirs = agreement.by_ctranslate2(tmp_path, model.config, ExportVocabulary.numbers(model.config), sources)
     bleus = [
         score([tokenizer.decode(ids) for ids in targets], [pair.target for pair in pairs]).bleu
-        for targets in (agreement.by_us(model, sources), theirs)
+        for targets in (agreement.by_glassformer(model, sources), theirs)
     ]
     assert abs(bleus[0] - bleus[1]) < 0.5
 
 
 @pytest.mark.parametrize("to", ["huggingface", "ctranslate2", "onnx"])
 @pytest.mark.filterwarnings("ignore:Recommended")
-def test_export_proves_itself(to, tmp_path):
+def test_export_verifies_itself(to, tmp_path):
     done = CliRunner().invoke(app, ["export", "street", str(tmp_path / "out"), "--to", to, "--count", "8"])
     assert done.exit_code == 0, done.output
     assert "8 of 8 sentences" in done.stdout
@@ -109,13 +109,13 @@ def test_export_proves_itself(to, tmp_path):
     assert not (tmp_path / "out/manifest.json").exists()
 
 
-def test_nothing_is_left_of_an_export_that_says_something_else(tmp_path, monkeypatch):
+def test_nothing_is_left_of_an_export_that_translates_differently(tmp_path, monkeypatch):
     monkeypatch.setattr(agreement, "by_onnxruntime", lambda _, sources: [[5, 2] for _ in sources])
     done = CliRunner().invoke(app, ["export", "street", str(tmp_path / "out"), "--to", "onnx", "--count", "3"])
     assert "3 of 3 sentences differ, sentence 1 first. Nothing was written." in str(done.exception)
     assert not any(tmp_path.iterdir())
 
 
-def test_a_quantization_that_nobody_knows_is_refused(tmp_path):
+def test_a_quantization_for_another_format_is_refused(tmp_path):
     done = CliRunner().invoke(app, ["export", "street", str(tmp_path / "x"), "--to", "onnx", "--quantization", "int8"])
     assert "--quantization is for --to ctranslate2" in str(done.exception)

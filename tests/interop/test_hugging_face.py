@@ -1,4 +1,4 @@
-"""Ours = theirs, for every family of Hugging Face's that we open: random small models, both ways through the door."""
+"""Parity with `transformers` for every supported Hugging Face family: random small models, imported and exported."""
 
 import random
 
@@ -47,19 +47,19 @@ def examples(config, seed):
 
 
 @every_family
-def test_the_logits_are_theirs(kind, seed, tmp_path):
+def test_the_logits_equal_theirs(kind, seed, tmp_path):
     theirs = saved(kind, seed, tmp_path)
     ours = open_hugging_face(tmp_path).model
     source, target = examples(ours.config, seed)
-    wanted = logits(theirs, source, target, ours.config.pad_id)
-    assert wanted.std() > 0.1, "logits that hardly differ would agree too easily"
+    expected = logits(theirs, source, target, ours.config.pad_id)
+    assert expected.std() > 0.1, "logits that hardly differ would agree too easily"
     with torch.no_grad():
-        torch.testing.assert_close(ours(source, target), wanted, rtol=0, atol=1e-5)
+        torch.testing.assert_close(ours(source, target), expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_searches_find_what_theirs_find(kind, tmp_path):
-    """50 inputs for each model. What has not ended at the limit is cut there by them, and ended there by us."""
+    """50 inputs per model. Unfinished hypotheses at the length limit: they truncate, we end with the end token."""
     compared = 0
     for seed in SEEDS:
         theirs = saved(kind, seed, tmp_path / str(seed))
@@ -72,32 +72,32 @@ def test_searches_find_what_theirs_find(kind, tmp_path):
                 size=size, length_penalty=penalty, keep_greedy=False, max_length_ratio=0.0, max_length_extra=LIMIT
             )
             found = search(PlainStepModel(ours), [Request(text) for text in texts], how)
-            said = theirs.generate(
+            generated = theirs.generate(
                 input_ids=ids,
                 attention_mask=(ids != config.pad_id).long(),
                 num_beams=size,
                 do_sample=False,
                 max_new_tokens=LIMIT,
                 suppress_tokens=[config.pad_id],
-                use_cache=kind != "t5",  # their cache has one layer for each of the encoder's
+                use_cache=kind != "t5",  # their cache has as many layers as the encoder
                 **({"length_penalty": penalty, "early_stopping": "never"} if size > 1 else {}),
             )
-            for own, row in zip(found, said[:, 1:].tolist(), strict=True):
+            for hypotheses, row in zip(found, generated[:, 1:].tolist(), strict=True):
                 if config.eos_id in row:
-                    assert own[0].tokens == row[: row.index(config.eos_id) + 1]
+                    assert hypotheses[0].tokens == row[: row.index(config.eos_id) + 1]
                     compared += 1
                 elif size == 1:
-                    assert own[0].tokens[:-1] == row[: LIMIT - 1]
+                    assert hypotheses[0].tokens[:-1] == row[: LIMIT - 1]
                     compared += 1
     assert compared >= 0.6 * len(SEEDS) * 150
 
 
 @every_family
-def test_out_and_in_again_is_the_same_to_the_last_bit(kind, seed, tmp_path):
+def test_exported_and_imported_again_is_bitwise_the_same(kind, seed, tmp_path):
     saved(kind, seed, tmp_path / "theirs")
     ours = open_hugging_face(tmp_path / "theirs").model
     (tmp_path / "out").mkdir()
-    write_hugging_face(ours, None, tmp_path / "out", longest=64)
+    write_hugging_face(ours, None, tmp_path / "out", max_tokens=64)
     again = open_hugging_face(tmp_path / "out").model
     assert again.config == ours.config
     for (name, weight), (other, same) in zip(ours.named_parameters(), again.named_parameters(), strict=True):
@@ -106,11 +106,11 @@ def test_out_and_in_again_is_the_same_to_the_last_bit(kind, seed, tmp_path):
 
 
 @every_family
-def test_what_we_write_says_the_same_in_their_code(kind, seed, tmp_path):
+def test_an_exported_model_computes_the_same_in_transformers(kind, seed, tmp_path):
     theirs = saved(kind, seed, tmp_path / "theirs")
     ours = open_hugging_face(tmp_path / "theirs").model
     (tmp_path / "out").mkdir()
-    write_hugging_face(ours, None, tmp_path / "out", longest=64)
+    write_hugging_face(ours, None, tmp_path / "out", max_tokens=64)
     again = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "out").eval()
     source, target = examples(ours.config, seed)
     pad = ours.config.pad_id

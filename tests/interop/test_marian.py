@@ -1,4 +1,4 @@
-"""Marian's models: what ours computes from their files is what Marian's formulas say; what ours cannot is refused."""
+"""Marian models: our model computes what Marian's formulas say; unsupported options are errors."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from glassformer.decoding import Beam, Request, score
 from glassformer.engine import EngineOptions, open_engine
 from glassformer.errors import DirectoryError
 from glassformer.interop.marian.marian_file import read_marian_file
-from glassformer.interop.marian.marian_model import HELD, marian_names, open_marian, read_config, weights_of
+from glassformer.interop.marian.marian_model import SUPPORTED_VALUES, marian_names, open_marian, read_config, weights_of
 from glassformer.model import Transformer
 from tests.examples import max_examples
 from tests.interop import marian_writer as marian
@@ -35,10 +35,10 @@ def check(tmp_path, options, **how):
     rows = options["dim-vocabs"]
     generator = np.random.default_rng(1)
     source, target = (generator.integers(0, size, length) for size, length in zip(rows, (7, 5), strict=True))
-    wanted = formulas(options, tensors, source, target)
+    expected = formulas(options, tensors, source, target)
     start = model.config.bos_id
     found = model(torch.tensor(source)[None], torch.tensor([[start, *target]]))[0].detach().numpy()
-    assert np.abs(found[:, : rows[1]] - wanted).max() < 1e-5 * max(1, np.abs(wanted).max())
+    assert np.abs(found[:, : rows[1]] - expected).max() < 1e-5 * max(1, np.abs(expected).max())
     assert (found[:, rows[1] :] < -9000).all()
 
 
@@ -77,19 +77,19 @@ def test_names_there_and_back_are_the_same(config):
     names = marian_names(config)
     with torch.device("meta"):
         ours = [name for name, _ in Transformer(config).named_parameters()]
-    held = [name for name in ours if names.theirs(name) is not None]
-    assert all(names.ours(names.theirs(name)) == name for name in held if name != "decoder.position.weight")
-    assert len({names.theirs(name) for name in held}) == len(held) - ("decoder.position.weight" in held)
-    missing = [name for name in ours if name not in held]
+    mapped = [name for name in ours if names.theirs(name) is not None]
+    assert all(names.ours(names.theirs(name)) == name for name in mapped if name != "decoder.position.weight")
+    assert len({names.theirs(name) for name in mapped}) == len(mapped) - ("decoder.position.weight" in mapped)
+    missing = [name for name in ours if name not in mapped]
     assert all(".relative_bias." in name or ".gate_proj." in name for name in missing)  # Marian has neither
 
 
 def test_a_small_model_uses_every_name_once(tmp_path):
     options = marian.options(**PRE, transformer_postprocess_emb="nd")
     for autoreg in ("rnn", "self-attention"):
-        own = options | {"transformer-decoder-autoreg": autoreg}
-        tensors = marian.tensors(own)
-        marian.write_npz(tmp_path / "model.npz", tensors, own)
+        changed = options | {"transformer-decoder-autoreg": autoreg}
+        tensors = marian.tensors(changed)
+        marian.write_npz(tmp_path / "model.npz", tensors, changed)
         file = read_marian_file(tmp_path / "model.npz")
         config = read_config(file, tmp_path)
         theirs = {marian_names(config).theirs(name) for name in weights_of(file, config, tmp_path)}
@@ -122,19 +122,19 @@ REFUSED = {
 }
 
 
-def test_every_option_that_is_held_is_tried():
-    assert set(HELD) <= set(REFUSED)
+def test_every_checked_option_is_tried():
+    assert set(SUPPORTED_VALUES) <= set(REFUSED)
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_held_is_refused_by_name(name, tmp_path):
+def test_an_unsupported_option_is_refused_by_name(name, tmp_path):
     tensors = marian.tensors(marian.options())
     marian.write_npz(tmp_path / "model.npz", tensors, marian.options() | {name: REFUSED[name]})
     with pytest.raises(DirectoryError, match=f"{name} = "):
         open_marian(tmp_path)
 
 
-def test_all_that_cannot_be_held_is_named_together(tmp_path):
+def test_all_unsupported_options_are_named_together(tmp_path):
     tensors = marian.tensors(marian.options())
     marian.write_npz(
         tmp_path / "model.npz", tensors, marian.options() | REFUSED | {"transformer-decoder-autoreg": "rnn"}
@@ -144,26 +144,26 @@ def test_all_that_cannot_be_held_is_named_together(tmp_path):
     assert all(f"{name} = " in str(error.value) for name in REFUSED if name != "transformer-decoder-autoreg")
 
 
-def test_norms_that_come_first_are_refused_of_a_marian_that_forgot_some(tmp_path):
+def test_pre_norm_is_refused_for_versions_that_omit_some_norms(tmp_path):
     options = marian.options(**PRE, version="v1.9.56")
     marian.write_npz(tmp_path / "model.npz", marian.tensors(options), options)
-    with pytest.raises(DirectoryError, match="keys and values go without norm"):
+    with pytest.raises(DirectoryError, match="keys and values are not normalised"):
         open_marian(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["dim-emb", "transformer-dim-ffn", "enc-depth", "dec-depth"])
 @pytest.mark.parametrize("value", [1, 3, 10**15, "many", True])
-def test_sizes_are_not_believed(name, value, tmp_path):
+def test_stated_sizes_are_checked_against_the_tensors(name, value, tmp_path):
     marian.write_npz(tmp_path / "model.npz", marian.tensors(marian.options()), marian.options() | {name: value})
     with pytest.raises(DirectoryError, match=f"{name} is "):
         open_marian(tmp_path)
 
 
-def test_strange_and_missing_tensors_are_named_together(tmp_path):
+def test_unknown_and_missing_tensors_are_named_together(tmp_path):
     options = marian.options()
     tensors = marian.tensors(options)
-    strange = {name: np.ones((2, 2), np.float32) for name in ("lsh_codes", "decoder_l1_aan_W1")}
-    marian.write_npz(tmp_path / "model.npz", tensors | strange, options)
+    unknown = {name: np.ones((2, 2), np.float32) for name in ("lsh_codes", "decoder_l1_aan_W1")}
+    marian.write_npz(tmp_path / "model.npz", tensors | unknown, options)
     with pytest.raises(DirectoryError, match="decoder_l1_aan_W1, lsh_codes"):
         open_marian(tmp_path)
     for name in ("encoder_l2_self_Wq", "decoder_l1_rnn_bf"):
@@ -188,7 +188,7 @@ def test_tensors_of_wrong_shapes_are_refused(name, shape, tmp_path):
 @pytest.mark.parametrize("engine", ["fast", "plain"])
 @pytest.mark.parametrize("precision", ["float32", "float16", "int8"])
 @pytest.mark.parametrize("autoreg", ["rnn", "self-attention"])
-def test_the_added_token_is_never_written_and_takes_no_probability(autoreg, precision, engine, tmp_path):
+def test_the_added_token_is_never_generated_and_takes_no_probability(autoreg, precision, engine, tmp_path):
     options = marian.options(transformer_decoder_autoreg=autoreg)
     marian.write_npz(tmp_path / "model.npz", marian.tensors(options), options)
     model = open_marian(tmp_path).model
@@ -202,5 +202,5 @@ def test_the_added_token_is_never_written_and_takes_no_probability(autoreg, prec
     probabilities = model(source, before).double().softmax(-1)
     assert (probabilities[..., -1] == 0).all()
     (scored,) = score(model, [[3, 4, 0]], [[5, 6, 0]])
-    wanted = probabilities[0, range(3), [5, 6, 0]].log().tolist()
-    assert np.allclose(scored.log_probabilities, wanted, atol=1e-5)
+    expected = probabilities[0, range(3), [5, 6, 0]].log().tolist()
+    assert np.allclose(scored.log_probabilities, expected, atol=1e-5)

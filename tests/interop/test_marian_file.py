@@ -1,4 +1,4 @@
-"""Marian's files: what was written is read to the bit, and a file that lies is told so."""
+"""Reader for Marian's files: weights are read bitwise, and malformed files are refused."""
 
 import random
 import re
@@ -16,7 +16,7 @@ from glassformer.errors import DirectoryError, GlassformerError
 from glassformer.interop.marian import open_marian
 from glassformer.interop.marian.marian_file import read_marian_file
 from glassformer.interop.marian.marian_text import read_options, read_vocabulary
-from tests.examples import dice
+from tests.examples import seeded_random
 from tests.interop import marian_writer as marian
 from tests.interop.mutations import MUTATIONS
 
@@ -26,7 +26,7 @@ TENSORS = marian.tensors(OPTIONS)
 
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("write", [marian.write_bin, marian.write_npz])
-def test_numbers_come_back_to_the_bit(write, kind, tmp_path):
+def test_weights_are_read_bitwise(write, kind, tmp_path):
     path = tmp_path / "model"
     write(path, TENSORS, OPTIONS, kind)
     file = read_marian_file(path)
@@ -45,7 +45,7 @@ def test_tensors_may_begin_anywhere(align, tmp_path):
 
 
 @pytest.mark.parametrize("write", [np.savez, np.savez_compressed])
-def test_an_npz_may_be_numpys_with_columns_first(write, tmp_path):
+def test_an_npz_may_be_numpys_and_column_major(write, tmp_path):
     found = marian.arrays(TENSORS, OPTIONS)
     found["encoder_l1_self_Wq"] = np.asfortranarray(found["encoder_l1_self_Wq"])
     write(tmp_path / "model.npz", **found)
@@ -53,10 +53,10 @@ def test_an_npz_may_be_numpys_with_columns_first(write, tmp_path):
     assert all(np.array_equal(read[name].numpy(), tensor) for name, tensor in TENSORS.items())
 
 
-@pytest.mark.parametrize("own", [0, 1])
+@pytest.mark.parametrize("numbering", [0, 1])
 @pytest.mark.parametrize("kind", ["intgemm8", "intgemm16"])
-def test_matrices_in_steps_are_right_to_half_a_step(kind, own, tmp_path):
-    marian.write_bin(tmp_path / "model.bin", TENSORS, OPTIONS, kind, own)
+def test_quantised_matrices_are_right_to_half_a_step(kind, numbering, tmp_path):
+    marian.write_bin(tmp_path / "model.bin", TENSORS, OPTIONS, kind, numbering)
     found = read_marian_file(tmp_path / "model.bin").tensors
     for name, tensor in TENSORS.items():
         step = np.abs(tensor).max() / 127 if kind == "intgemm8" else 1 / 1024
@@ -64,12 +64,12 @@ def test_matrices_in_steps_are_right_to_half_a_step(kind, own, tmp_path):
         assert np.abs(found[name].numpy() - tensor).max() <= bound, name
 
 
-def test_multipliers_of_inputs_are_read_and_are_no_weights(tmp_path):
-    alphas = {f"{name}_QuantMultA": np.full((1, 1), 20 + i, np.float32) for i, name in enumerate(TENSORS)}
-    marian.write_bin(tmp_path / "model.bin", TENSORS | alphas, OPTIONS, "intgemm8")
+def test_input_scales_are_read_and_are_not_weights(tmp_path):
+    input_scales = {f"{name}_QuantMultA": np.full((1, 1), 20 + i, np.float32) for i, name in enumerate(TENSORS)}
+    marian.write_bin(tmp_path / "model.bin", TENSORS | input_scales, OPTIONS, "intgemm8")
     file = read_marian_file(tmp_path / "model.bin")
     assert set(file.tensors) == set(TENSORS)
-    assert file.alphas == {name: 20.0 + i for i, name in enumerate(TENSORS)}
+    assert file.input_scales == {name: 20.0 + i for i, name in enumerate(TENSORS)}
 
 
 def test_a_tensor_can_be_changed_and_the_file_stays(tmp_path):
@@ -137,7 +137,7 @@ def test_other_vocabularies_are_refused(text):
 
 
 def hostile_bins():
-    """Numbers that promise more than the file has, each at its place."""
+    """Sizes and counts that exceed the file, at each place of the format."""
     text = marian.yaml(OPTIONS)
     items = [("Wemb", 0x404, (11, 8), bytes(352)), ("special:model.yml", 0x101, (len(text),), text)]
     good = bytearray(marian.bin_bytes(items))
@@ -153,9 +153,9 @@ def hostile_bins():
     yield "longer", good + b"\0"
     yield "twice", marian.bin_bytes([items[0], *items])
     yield "no options", marian.bin_bytes(items[:1])
-    for worth in (0.0, -1.0, 1e-45, float("inf"), float("nan")):
-        data = bytes(88) + struct.pack("<f", worth)
-        yield f"worth {worth}", marian.bin_bytes([("Wemb", 0x4101, (11, 8), data), items[1]])
+    for factor in (0.0, -1.0, 1e-45, float("inf"), float("nan")):
+        data = bytes(88) + struct.pack("<f", factor)
+        yield f"factor {factor}", marian.bin_bytes([("Wemb", 0x4101, (11, 8), data), items[1]])
     yield "packed", marian.bin_bytes([("Wemb", 0x1801, (11, 8), bytes(352)), items[1]])
     yield "gzip", b"\x1f\x8b" + bytes(30)
     yield "empty", b""
@@ -178,18 +178,18 @@ def hostile_npzs(tmp_path):
     yield "objects", with_wemb(array.replace(b"'<f4'", b"'|O' "))
     yield "big-endian", with_wemb(array.replace(b"'<f4'", b"'>f4'"))
     yield "no array", with_wemb(b"hello")
-    for size in (2**31, 10**6):  # a bomb: it says how large it is, or lies
+    for size in (2**31, 10**6):  # a decompression bomb, with a true or a false size
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
             file.writestr("Wemb.npy", bytes(10**7))
         packed = bytearray(path.read_bytes())
         entry = packed.rfind(b"PK\1\2")
         packed[entry + 24 : entry + 28] = struct.pack("<I", size)
         yield f"bomb {size}", packed
-    entries = [bytes(one) for one in good[good.find(b"PK\1\2") : good.rfind(b"PK\5\6")].split(b"PK\1\2")[1:]]
-    table = b"".join(b"PK\1\2" + one for one in (*entries, entries[0].replace(b"Wemb", b"Wpos")))
+    entries = [bytes(entry) for entry in good[good.find(b"PK\1\2") : good.rfind(b"PK\5\6")].split(b"PK\1\2")[1:]]
+    table = b"".join(b"PK\1\2" + entry for entry in (*entries, entries[0].replace(b"Wemb", b"Wpos")))
     begin = good.find(b"PK\1\2")
     last = struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, 3, 3, len(table), begin, 0)
-    yield "in the same place", good[:begin] + table + last
+    yield "overlap", good[:begin] + table + last
     end = good.rfind(b"PK\5\6")
     for at, kind, value in ((8, "<HH", (65535, 65535)), (12, "<I", (2**32 - 1,)), (16, "<I", (2**32 - 1,))):
         new = struct.pack(kind, *value)
@@ -200,7 +200,7 @@ def hostile_npzs(tmp_path):
     yield "checksum", flipped
 
 
-def test_files_that_lie_are_refused_quickly_and_for_little_memory(tmp_path):
+def test_malicious_files_are_refused_quickly_and_with_little_memory(tmp_path):
     for what, content in [*hostile_bins(), *hostile_npzs(tmp_path)]:
         path = tmp_path / "hostile"
         path.write_bytes(content)
@@ -213,12 +213,12 @@ def test_files_that_lie_are_refused_quickly_and_for_little_memory(tmp_path):
         assert time.process_time() - start < 2, what
         assert peak < 2 * len(content) + 2**18, (what, peak)
         assert str(path) in str(error.value), what
-        assert what != "in the same place" or what in str(error.value)
+        assert what != "overlap" or what in str(error.value)
         assert re.fullmatch(r"[^\n]+[.]", str(error.value)), what
 
 
 def test_a_table_of_millions_costs_nothing(tmp_path):
-    """20 million bytes of table: a Python object for each entry would take twenty times that."""
+    """20 million bytes of table: a Python object per entry would take twenty times that."""
     path = tmp_path / "model"
     path.write_bytes(struct.pack("<QQ", 1, 600_000) + bytes(20_000_000))
     tracemalloc.start()
@@ -229,7 +229,7 @@ def test_a_table_of_millions_costs_nothing(tmp_path):
 
 
 def mutated(content: bytes, chance: random.Random) -> bytes:
-    """A few changes, mostly near the beginning and the end, where the numbers are that are believed."""
+    """A few changes, mostly near the beginning and the end, where sizes and counts are stored."""
     found = bytearray(content)
     for _ in range(chance.choice([1, 1, 1, 2, 5])):
         edge = chance.choice([64, 1024, 8192, len(found)])
@@ -257,7 +257,7 @@ def mutated(content: bytes, chance: random.Random) -> bytes:
 
 
 def mutated_zip(entries: dict[str, bytes], chance: random.Random) -> dict[str, bytes]:
-    """With checksums that are right: so the change is met behind them."""
+    """One entry changed, with valid checksums, so that the change reaches the parser."""
     name = chance.choice([*entries, *["special:model.yml.npy"] * len(entries)])
     return entries | {name: mutated(entries[name], chance)}
 
@@ -277,7 +277,7 @@ SMALL = marian.options(dec_depth=1, enc_depth=1, dim_emb=4, transformer_dim_ffn=
 
 @pytest.mark.parametrize("kind", ["float32", "intgemm8", "npz", "inside the npz"])
 def test_damaged_files_give_our_errors_and_nothing_else(kind, tmp_path):
-    chance, refused = dice(kind), 0
+    chance, refused = seeded_random(kind), 0
     path = tmp_path / ("model.npz" if "npz" in kind else "model.bin")
     found = marian.tensors(SMALL)
     entries = {f"{name}.npy": marian.npy(array) for name, array in marian.arrays(found, SMALL).items()}
@@ -295,15 +295,15 @@ def test_damaged_files_give_our_errors_and_nothing_else(kind, tmp_path):
         start = time.process_time()
         refused += is_refused(path)
         assert time.process_time() - start < 2
-    assert refused > 0.3 * (MUTATIONS // 2)  # the others changed a weight, or nothing that matters
+    assert refused > 0.3 * (MUTATIONS // 2)  # the others changed a weight, or something without effect
 
 
-def test_checksums_of_an_npz_are_looked_at(tmp_path):
+def test_checksums_of_an_npz_are_verified(tmp_path):
     path = tmp_path / "model.npz"
     marian.write_npz(path, TENSORS, OPTIONS)
     content = bytearray(path.read_bytes())
     place = content.find(TENSORS["Wemb"].tobytes()[:16])
     content[place] ^= 1
     path.write_bytes(content)
-    with pytest.raises(DirectoryError, match="'Wemb' is not what its checksum says"):
+    with pytest.raises(DirectoryError, match="'Wemb' does not match its checksum"):
         read_marian_file(path)

@@ -1,4 +1,4 @@
-"""What lies beside a Marian model: vocabularies as tokenizers, the decoder's options; and real students, if any."""
+"""Files beside a Marian model: vocabularies as tokenizers, and the decoder's options."""
 
 import io
 from pathlib import Path
@@ -9,7 +9,7 @@ import sentencepiece
 from glassformer.errors import DirectoryError
 from glassformer.interop.marian import open_marian
 from glassformer.translator import Translator
-from tests.examples import dice
+from tests.examples import seeded_random
 from tests.interop import marian_writer as marian
 from tests.interop.mutations import MUTATIONS
 from tests.interop.test_marian_file import is_refused, mutated
@@ -35,7 +35,7 @@ SENTENCES = {
 
 
 def spm(texts: list[str], size: int) -> bytes:
-    """As Marian trains its own: the end is 0, the unknown 1, and there is no other special token."""
+    """As Marian trains its own: end is 0, unknown is 1, and there are no other special tokens."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(texts), model_writer=model, vocab_size=size, hard_vocab_limit=False,
@@ -52,7 +52,7 @@ def with_vocabulary(directory: Path, size: int, target: int | None = None) -> No
 
 
 @pytest.mark.parametrize("configured", [True, False])
-def test_text_is_cut_as_the_sentencepiece_model_does(configured, tmp_path):
+def test_text_is_segmented_as_the_sentencepiece_model_does(configured, tmp_path):
     model = spm(SENTENCES["en"], 60)
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     (tmp_path / "vocab.en.spm").write_bytes(model)
@@ -87,7 +87,7 @@ def test_source_and_target_may_have_vocabularies_of_their_own(tmp_path):
         assert opened.tokenizer.encode(text, side) == [*processor.encode(text), 0]
 
 
-def test_a_list_of_words_numbers_what_stands_between_spaces(tmp_path):
+def test_a_word_list_splits_text_at_spaces(tmp_path):
     words = ["a", "b", "</s>", "<unk>", "c:", ">>pt<<", *"defgh"]
     (tmp_path / "vocab.yml").write_text("".join(f"{word}: {number}\n" for number, word in enumerate(words)))
     with_vocabulary(tmp_path, 11)
@@ -98,11 +98,11 @@ def test_a_list_of_words_numbers_what_stands_between_spaces(tmp_path):
     assert any("separated by spaces" in note for note in opened.notes)
 
 
-def test_a_list_of_pieces_is_cut_by_the_sentencepiece_models_beside_it(tmp_path):
+def test_a_list_of_pieces_is_segmented_by_the_sentencepiece_models_beside_it(tmp_path):
     """As OPUS-MT publishes its models."""
     models = {"source": spm(SENTENCES["en"], 60), "target": spm(SENTENCES["pt"], 50)}
     processors = {side: sentencepiece.SentencePieceProcessor(model_proto=model) for side, model in models.items()}
-    pieces = {one.id_to_piece(i) for one in processors.values() for i in range(one.vocab_size())}
+    pieces = {spm.id_to_piece(i) for spm in processors.values() for i in range(spm.vocab_size())}
     numbers = {
         piece: number for number, piece in enumerate(["</s>", "<unk>", ">>pt<<", *sorted(pieces - {"</s>", "<unk>"})])
     }
@@ -113,30 +113,30 @@ def test_a_list_of_pieces_is_cut_by_the_sentencepiece_models_beside_it(tmp_path)
     opened = open_marian(tmp_path)
     for side, language in (("source", "en"), ("target", "pt")):
         for text in SENTENCES[language]:
-            wanted = [numbers[piece] for piece in processors[side].encode(text, out_type=str)]
-            assert opened.tokenizer.encode(text, side) == [*wanted, 0]
-            assert opened.tokenizer.encode(f">>pt<< {text}", side) == [2, *wanted, 0]
+            expected = [numbers[piece] for piece in processors[side].encode(text, out_type=str)]
+            assert opened.tokenizer.encode(text, side) == [*expected, 0]
+            assert opened.tokenizer.encode(f">>pt<< {text}", side) == [2, *expected, 0]
     assert opened.tokenizer.decode(opened.tokenizer.encode(SENTENCES["pt"][3], "target")) == SENTENCES["pt"][3]
 
 
 @pytest.mark.parametrize(
     ("files", "complaint"),
     [
-        ({"config.yml": b"models:\n  - ../model.bin\n"}, "not the name of a file in it"),
+        ({"config.yml": b"models:\n  - ../model.bin\n"}, "is not a file name in that directory"),
         ({"config.yml": b"models:\n  - absent.bin\n"}, "There is no file"),
-        ({"config.yml": b'models:\n  - "a\\x00b.bin"\n'}, "not the name of a file in it"),
-        ({"config.yml": b"models:\n  - " + 400 * b"a" + b"\n"}, "not the name of a file in it"),
+        ({"config.yml": b'models:\n  - "a\\x00b.bin"\n'}, "is not a file name in that directory"),
+        ({"config.yml": b"models:\n  - " + 400 * b"a" + b"\n"}, "is not a file name in that directory"),
         ({"config.yml": b"models:\n  - model.en.bin\nvocabs:\n  - x.spm\n"}, "instead of two files"),
         (
             {"config.yml": b"models:\n  - model.en.bin\nvocabs:\n  - x.spm\n  - x.spm\n", "x.spm": b"no"},
             "x.spm is not a SentencePiece model",
         ),
-        ({"vocab.yml": b"a: 0\nb: 1\n"}, "has no </s> and no <unk>"),
-        ({"vocab.yml": b"</s>: 0\n<unk>: 1\na: 99\n"}, "outside of the model's 11 tokens"),
-        ({"other.npz": b"PK\x03\x04"}, "several .model.en.bin, other.npz.: name the file"),
+        ({"vocab.yml": b"a: 0\nb: 1\n"}, "the vocabulary lacks </s> and <unk>"),
+        ({"vocab.yml": b"</s>: 0\n<unk>: 1\na: 99\n"}, "out of range for the model's 11 tokens"),
+        ({"other.npz": b"PK\x03\x04"}, "several .model.en.bin, other.npz.: give the path of one"),
     ],
 )
-def test_what_is_wrong_with_a_directory_is_said(files, complaint, tmp_path):
+def test_a_wrong_directory_is_refused_with_a_reason(files, complaint, tmp_path):
     with_vocabulary(tmp_path, 11)
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
@@ -152,7 +152,7 @@ def test_damaged_texts_give_our_errors_and_nothing_else(tmp_path):
             f"{word}: {i}\n" for i, word in enumerate(["</s>", "<unk>", "'a'", '"\\x41"', "é"])
         ).encode(),
     }
-    chance = dice("vocabulary")
+    chance = seeded_random("vocabulary")
     refused = 0
     for i in range(MUTATIONS // 8):
         for name, content in good.items():
@@ -163,7 +163,7 @@ def test_damaged_texts_give_our_errors_and_nothing_else(tmp_path):
     assert refused > MUTATIONS // 32
 
 
-def test_a_file_that_is_no_options_is_passed_over_and_named(tmp_path):
+def test_a_file_that_is_not_options_is_ignored_with_a_note(tmp_path):
     with_vocabulary(tmp_path, 11)
     (tmp_path / "config.yml").write_text("a:\n  b:\n    c: 1\n")
     assert any("config.yml, line 2" in note for note in open_marian(tmp_path).notes)
@@ -176,7 +176,7 @@ def test_without_a_vocabulary_it_takes_ids(tmp_path):
     assert any("no vocabulary" in note for note in opened.notes)
 
 
-def test_a_directory_without_a_model_is_said_to_have_none(tmp_path):
+def test_a_directory_without_a_model_is_refused(tmp_path):
     (tmp_path / "pytorch_model.bin").write_bytes(b"PK\x03\x04 of another program")
     with pytest.raises(DirectoryError, match="holds none"):
         open_marian(tmp_path)

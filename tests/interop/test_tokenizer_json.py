@@ -1,6 +1,6 @@
-"""A directory whose tokenizer is a `tokenizer.json` alone, as `transformers` 5 saves it, cuts text as `transformers`.
+"""Directories with `tokenizer.json` alone, as `transformers` 5 saves them: the same tokens as `transformers` gives.
 
-Where we differ, we mean to, as with the other tokenizers: no text names a special token, what is unknown stays visible.
+Intended differences, as with the other tokenizers: text cannot name a special token, and unknown pieces stay visible.
 """
 
 import functools
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremo
 
 
 class Saved:
-    """A tokenizer that `transformers` saved anew, opened by both."""
+    """A tokenizer that `transformers` saved again, opened by both."""
 
     def __init__(self, directory, theirs, kind, config, languages=(None, None)):
         theirs.save_pretrained(directory)
@@ -39,11 +39,11 @@ class Saved:
         self.theirs = opened_by_them(directory, languages)
         self.read, note = json_tokenizer(directory, kind, config)
         assert note is None, note
-        self.ours = self.read.between(*languages)
+        self.ours = self.read.with_languages(*languages)
         self.special = [token for token in self.theirs.all_special_tokens if "extra_id" not in token]
 
     def ids(self, text, side):
-        """Theirs; where their labels end with the language, ours begin with it, as their models turn them round."""
+        """Their ids; if their labels end with the language, it is moved to the front, as their models do."""
         ids = self.theirs(text)["input_ids"] if side == "source" else self.theirs(text_target=text)["input_ids"]
         if side == "target" and self.ours.settings.after_source[1:]:
             *ids, language = ids
@@ -122,10 +122,10 @@ def test_kept_in_our_directory_it_is_the_same(saved, name, tmp_path):
 
 
 @every
-def test_out_and_in_again_it_is_the_same_and_they_read_it(saved, name, tmp_path):
+def test_exported_and_imported_again_it_is_the_same_and_they_read_it(saved, name, tmp_path):
     case = saved(name)
     write_hugging_face(Transformer(case.config), case.ours, tmp_path)
-    again = open_hugging_face(tmp_path).tokenizer.between(*case.languages)
+    again = open_hugging_face(tmp_path).tokenizer.with_languages(*case.languages)
     assert again.files() == case.ours.files()
     theirs = opened_by_them(tmp_path, case.languages)
     for text in TEXTS:
@@ -140,14 +140,14 @@ def test_every_language_has_their_number(saved, name):
     )
     for code, piece in case.read.settings.languages.items():
         case.theirs.src_lang = code
-        source = case.read.between(code, None).encode("a", "source")
+        source = case.read.with_languages(code, None).encode("a", "source")
         assert source == case.theirs("a")["input_ids"]
         assert case.theirs.convert_tokens_to_ids(piece) in source
     case.theirs.src_lang = case.languages[0]
 
 
 @pytest.mark.parametrize("name", ["nllb", "mbart25", "mbart50"])
-def test_languages_that_no_file_lists_are_seen(saved, name, tmp_path):
+def test_languages_that_no_file_lists_are_found(saved, name, tmp_path):
     case = saved(name)
     shutil.copytree(case.directory, tmp_path, dirs_exist_ok=True)
     about = json.loads((tmp_path / "tokenizer_config.json").read_text())
@@ -155,14 +155,14 @@ def test_languages_that_no_file_lists_are_seen(saved, name, tmp_path):
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(about))
     again, _ = json_tokenizer(tmp_path, case.kind, case.config)
     assert {**again.settings.languages} == {**case.read.settings.languages}
-    assert again.between(*case.languages).encode("a", "source") == case.ours.encode("a", "source")
-    assert again.between(*case.languages).encode("a", "target") == case.ours.encode("a", "target")
+    assert again.with_languages(*case.languages).encode("a", "source") == case.ours.encode("a", "source")
+    assert again.with_languages(*case.languages).encode("a", "target") == case.ours.encode("a", "target")
 
 
 @every
 def test_no_text_names_a_special_token(saved, name):
     ours = saved(name).ours
-    hidden = {ours._numbers["source"][token] for token in ("</s>", "<pad>", *ours.settings.languages.values())}
+    hidden = {ours._ids["source"][token] for token in ("</s>", "<pad>", *ours.settings.languages.values())}
     around = sum(number in hidden for number in ours.encode("", "source"))
     for token in ("</s>", "<pad>", "<s>", *list(ours.settings.languages.values())[:3]):
         ids = ours.encode(f"a {token} b", "source")
@@ -183,7 +183,7 @@ def test_sentinels_and_masks_are_written_in_the_text(saved):
     assert saved("t5").ours.decode(ids) == "<extra_id_0> the dog"
 
 
-def test_words_are_seen_in_its_pieces(saved):
+def test_words_are_found_in_its_pieces(saved):
     for name in ("t5", "bart"):
         ours = saved(name).ours
         ids = ours.encode("The dog was tired.", "source")
@@ -192,7 +192,7 @@ def test_words_are_seen_in_its_pieces(saved):
 
 
 def changed(saved, directory, change):
-    """A copy whose tokenizer.json is another, in a directory with a model."""
+    """A copy with a changed tokenizer.json, in a directory with a model."""
     write_hugging_face(Transformer(saved.config), saved.ours, directory)
     content = json.loads((directory / "tokenizer.json").read_text())
     change(content)
@@ -200,28 +200,28 @@ def changed(saved, directory, change):
     return open_foreign(directory, source_language=saved.languages[0], target_language=saved.languages[1])
 
 
-STRANGE = {
-    "normalizer is a 'BertNormalizer'": lambda file: file.update(normalizer={"type": "BertNormalizer"}),
-    "normalizer has the expression '(a+)+'": lambda file: file.update(
+UNSUPPORTED = {
+    "normalizer has type 'BertNormalizer'": lambda file: file.update(normalizer={"type": "BertNormalizer"}),
+    "normalizer has the regular expression '(a+)+'": lambda file: file.update(
         normalizer={"type": "Replace", "pattern": {"Regex": "(a+)+"}, "content": ""}
     ),
-    "pre_tokenizer is a 'UnicodeScripts'": lambda file: file.update(pre_tokenizer={"type": "UnicodeScripts"}),
-    "pre_tokenizer is a Split that is inverted": lambda file: file.update(
+    "pre_tokenizer has type 'UnicodeScripts'": lambda file: file.update(pre_tokenizer={"type": "UnicodeScripts"}),
+    "pre_tokenizer is an inverted Split": lambda file: file.update(
         pre_tokenizer={"type": "Split", "pattern": {"String": " "}, "behavior": "Removed", "invert": True}
     ),
-    "model is a 'WordPiece'": lambda file: file["model"].update(type="WordPiece"),
-    "decoder is a 'CTC'": lambda file: file.update(decoder={"type": "CTC"}),
-    "post_processor is a 'Mine'": lambda file: file.update(post_processor={"type": "Mine"}),
+    "model has type 'WordPiece'": lambda file: file["model"].update(type="WordPiece"),
+    "decoder has type 'CTC'": lambda file: file.update(decoder={"type": "CTC"}),
+    "post_processor has type 'Mine'": lambda file: file.update(post_processor={"type": "Mine"}),
 }
 
 
-@pytest.mark.parametrize("said", STRANGE)
-def test_what_is_not_known_is_named_and_the_model_takes_ids(saved, said, tmp_path):
-    opened = changed(saved("t5"), tmp_path, STRANGE[said])
+@pytest.mark.parametrize("complaint", UNSUPPORTED)
+def test_an_unsupported_component_is_named_and_the_model_takes_ids(saved, complaint, tmp_path):
+    opened = changed(saved("t5"), tmp_path, UNSUPPORTED[complaint])
     assert opened.tokenizer is None
     [note] = opened.notes
-    assert note.startswith(f"tokenizer.json cannot be read, its {said}")
-    assert note.endswith(" It takes ids, not text.")
+    assert note.startswith(f"tokenizer.json cannot be read: the {complaint}")
+    assert note.endswith(" The model takes ids, not text.")
 
 
 def test_dropped_merges_are_refused(saved, tmp_path):
@@ -231,23 +231,25 @@ def test_dropped_merges_are_refused(saved, tmp_path):
 
 
 WRONG = {
-    "gives two pieces the same number": lambda file: file["model"]["vocab"].update({"one": 9, "two": 9}),
-    "merges 'a' and 'qqq', which are not pieces": lambda file: file["model"]["merges"].append(["a", "qqq"]),
-    "do not follow its pieces": lambda file: file["added_tokens"].append({"id": 5, "content": "[x]", "special": False}),
-    "has the number 999, outside of the model's": lambda file: file["model"]["vocab"].update({"one": 999}),
-    "one of its added_tokens is": lambda file: file["added_tokens"].append({"id": 5}),
+    "gives two pieces the same id": lambda file: file["model"]["vocab"].update({"one": 9, "two": 9}),
+    "merges 'a' and 'qqq', but these or the result are not in the vocabulary": lambda file: file["model"][
+        "merges"
+    ].append(["a", "qqq"]),
+    "do not follow the pieces": lambda file: file["added_tokens"].append({"id": 5, "content": "[x]", "special": False}),
+    "has the id 999, out of range for the model's": lambda file: file["model"]["vocab"].update({"one": 999}),
+    "added_tokens has an invalid entry": lambda file: file["added_tokens"].append({"id": 5}),
     "has more than": lambda file: file["model"]["vocab"].update({f"x{i}": 10_000 + i for i in range(10_000)}),
 }
 
 
-@pytest.mark.parametrize("said", WRONG)
-def test_what_is_wrong_is_said(saved, said, tmp_path):
-    with pytest.raises(DirectoryError, match=f"tokenizer.json: .*{said}"):
-        changed(saved("bart"), tmp_path, WRONG[said])
+@pytest.mark.parametrize("complaint", WRONG)
+def test_wrong_files_are_refused_with_a_reason(saved, complaint, tmp_path):
+    with pytest.raises(DirectoryError, match=f"tokenizer.json: .*{complaint}"):
+        changed(saved("bart"), tmp_path, WRONG[complaint])
 
 
 def test_older_files_are_read_too(saved, tmp_path):
-    """They wrote merges as one text, a Metaspace by `add_prefix_space`, and no kind of a model."""
+    """They have merges as text, Metaspace with `add_prefix_space`, and no model type."""
 
     def older(file):
         del file["model"]["type"]
@@ -266,7 +268,7 @@ def test_older_files_are_read_too(saved, tmp_path):
             assert read.encode(text, "source") == case.ours.encode(text, "source")
 
 
-def test_a_bart_that_was_cut_off_before_its_mask(saved, tmp_path):
+def test_a_bart_without_a_row_for_its_mask(saved, tmp_path):
     """facebook/bart-large-cnn has 50,264 tokens, and <mask> would be the next."""
     case = saved("bart")
     directory, mask = case.directory, "<mask>"

@@ -1,9 +1,9 @@
-"""Tokenizers from elsewhere cut text as their own program does; those that we write are read by theirs.
+"""Imported tokenizers segment text as their own program does, and `transformers` reads those that we export.
 
-Small real ones, one for each family, in the files that a hub's repository has; opened by `transformers` and by us.
+Small trained tokenizers, one per family, in the files of a hub repository; opened by `transformers` and by us.
 
-Where we differ, we mean to: no text can name a special token ("</s>" is four signs), an unknown piece stays visible
-(⁇), and so do T5's sentinels; spaces at the ends of a decoded text stay where SentencePiece leaves them.
+Intended differences: text cannot name a special token ("</s>" is four characters), unknown pieces stay visible (⁇), and
+so do T5's sentinels; spaces at the ends of a decoded text are kept as in SentencePiece.
 """
 
 import functools
@@ -75,7 +75,7 @@ anything = (
 
 
 def learned(lines, kind, ids, size=700, **more):
-    """A SentencePiece model whose unknown, start, end and padding have these numbers (-1: it has none)."""
+    """A SentencePiece model with these ids for unknown, start, end and padding (-1: none)."""
     model = io.BytesIO()
     names = ("unk_id", "bos_id", "eos_id", "pad_id")
     sentencepiece.SentencePieceTrainer.train(
@@ -107,21 +107,21 @@ def numbered(*pieces):
 
 
 def write(directory, **files):
-    """Files by their names; what is no bytes becomes JSON."""
+    """Write files by name; anything but bytes becomes JSON."""
     for name, content in files.items():
         path = directory / name.replace("__", ".")
         path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
 
 
 class Case:
-    """A directory of a hub's, opened by both."""
+    """The directory of a hub model, opened by both."""
 
     def __init__(self, directory, kind, options, languages=(None, None)):
         write(directory, config__json={"model_type": kind})
         self.directory, self.kind, self.languages = directory, kind, languages
         self.config = ModelConfig(**{**small(kind), **options})
         self.read = FAMILIES[kind].read_tokenizer(directory, read_options(directory), self.config)
-        self.ours = self.read.between(*languages)
+        self.ours = self.read.with_languages(*languages)
         self.theirs = opened_by_them(directory, languages)
         special = [token for token in self.theirs.all_special_tokens if token]
         self.names_special = lambda text: any(token in text for token in special)
@@ -130,7 +130,7 @@ class Case:
         return self.theirs(text)["input_ids"] if side == "source" else self.theirs(text_target=text)["input_ids"]
 
     def normal(self, text):
-        """As SentencePiece's own code normalises it, once and for all."""
+        """As SentencePiece's own code normalises it."""
         return self.model.normalize(text).replace("▁", " ").strip(" ")
 
     @functools.cached_property
@@ -144,11 +144,11 @@ def opened_by_them(directory, languages=(None, None)):
 
 
 def small(kind):
-    """A model of this family, as small as can be."""
+    """The settings of a minimal model of this family."""
     bart = {"positions": "learned", "position_offset": 2, "embedding_norm": True, "max_positions": 66}
     fairseq = {"pad_id": 1, "bos_id": 2, "eos_id": 2}
     t5 = {"positions": "relative", "norm": "rms", "norm_first": True, "norm_eps": 1e-6, "linear_bias": False}
-    own = {
+    families = {
         "marian": {"positions": "sinusoidal-halves", "eos_id": 0},
         "pegasus": {"positions": "sinusoidal-halves", "norm_first": True},
         "bart": {**bart, **fairseq},
@@ -156,8 +156,8 @@ def small(kind):
         "m2m_100": {"positions": "sinusoidal-fairseq", "position_offset": 2, "norm_first": True, **fairseq},
         "t5": {**t5, "scale_embeddings": False, "scale_scores": False, "pad_id": 0, "eos_id": 1, "bos_id": 0},
     }
-    own["mt5"] = own["t5"]
-    return {"d_model": 8, "n_heads": 1, "d_ff": 8, "encoder_layers": 1, "decoder_layers": 1, **own[kind]}
+    families["mt5"] = families["t5"]
+    return {"d_model": 8, "n_heads": 1, "d_ff": 8, "encoder_layers": 1, "decoder_layers": 1, **families[kind]}
 
 
 SPECIAL = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "sep_token": "</s>", "pad_token": "<pad>"}
@@ -171,7 +171,7 @@ def marian(directory, apart):
     )
     tags = (">>fra<<", ">>deu_Latn<<")
     if apart:
-        first = ("</s>", "<unk>", "<pad>")  # theirs wants these to have one number in both
+        first = ("</s>", "<unk>", "<pad>")  # their class requires the same ids in both
         numbers, others = numbered(*first, *tags, *pieces_of(source)), numbered(*first, *pieces_of(target))
         write(directory, target_vocab__json=others)
     else:
@@ -184,7 +184,7 @@ def marian(directory, apart):
 
 def m2m100(directory, codes):
     model = common("bpe", 0, 1, 2, -1)
-    numbers = numbered(*FIRST, *sorted(pieces_of(model)[3:]))  # in another order than the model's
+    numbers = numbered(*FIRST, *sorted(pieces_of(model)[3:]))  # not in the order of the model
     tags = [f"__{code}__" for code in M2M100_CODES[codes]]
     about = {"src_lang": None, "tgt_lang": None, **SPECIAL, "language_codes": codes, "num_madeup_words": 8}
     about |= {"tokenizer_class": "M2M100Tokenizer"}
@@ -195,13 +195,13 @@ def m2m100(directory, codes):
 
 
 def nllb(directory, legacy):
-    """Its repositories have tokenizer.json too, from which `transformers` takes the numbers."""
+    """Its repositories also have tokenizer.json, from which `transformers` takes the ids."""
     model = common("bpe", 0, 1, 2, -1)
     path = directory / "sentencepiece.bpe.model"
     path.write_bytes(model)
-    own = numbered(*FIRST, *pieces_of(model)[3:])
-    every = numbered(*own, *NLLB_CODES, "<mask>")
-    written = TheirTokenizer(models.BPE(every, generate_merges(own), unk_token="<unk>", fuse_unk=True))
+    pieces = numbered(*FIRST, *pieces_of(model)[3:])
+    every = numbered(*pieces, *NLLB_CODES, "<mask>")
+    written = TheirTokenizer(models.BPE(every, generate_merges(pieces), unk_token="<unk>", fuse_unk=True))
     written.normalizer = normalizers.Precompiled(
         SentencePieceExtractor(str(path)).proto.normalizer_spec.precompiled_charsmap
     )
@@ -227,7 +227,7 @@ def mbart(directory, codes):
 
 
 def mt5(directory):
-    """Its sentinels are within its model, each one word with the space before it."""
+    """Its sentinels are in its SentencePiece model, each with a space before it."""
     sentinels = [f"▁<extra_id_{number}>" for number in reversed(range(100))]
     model = learned([*sentences("train", 100), *OTHERS], "unigram", (2, -1, 1, 0), user_defined_symbols=sentinels)
     about = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>", "extra_ids": 0}
@@ -267,9 +267,9 @@ MAKERS = {
     "bart": bart,
 }
 EXACT = ("marian", "marian-apart", "m2m100", "wmt21", "bart")
-"""Where `transformers` asks SentencePiece itself, or the bytes. The others it does with `tokenizers`, which normalises
-in its own way: by graphemes, not by the longest match; spaces at the ends stay; and mBART's normalises nothing at all.
-Text in SentencePiece's normal form they cut as it does."""
+"""Where `transformers` uses SentencePiece itself, or bytes. For the others it uses `tokenizers`, which normalises
+differently: by graphemes, not by the longest match; spaces at the ends stay; and mBART's does not normalise at all.
+Text in SentencePiece's normal form is segmented as SentencePiece does."""
 every = pytest.mark.parametrize("name", MAKERS)
 
 
@@ -285,13 +285,13 @@ def case(tmp_path_factory):
 def check_ids(case, name, text, side):
     if case.names_special(text):
         return
-    said = text if name in EXACT else case.normal(text)
-    if name not in EXACT and any(sign.isspace() and sign != " " for sign in said):
-        return  # a next line (U+0085) is no space to SentencePiece, and is one to theirs
-    ours, theirs = case.ours.encode(text, side), case.ids(said, side)
+    given = text if name in EXACT else case.normal(text)
+    if name not in EXACT and any(sign.isspace() and sign != " " for sign in given):
+        return  # U+0085 (next line) is not a space in SentencePiece, but is one in `tokenizers`
+    ours, theirs = case.ours.encode(text, side), case.ids(given, side)
     if side == "target" and name in ("mbart25", "nllb-legacy"):
-        # Their labels end with the language, which their models then turn round to the front; ours begin with it,
-        # and the first mBART starts from it.
+        # Their labels end with the language, which their models then move to the front; ours begin with it, and the
+        # first mBART uses it as start token.
         *theirs, language = theirs
         theirs = [language, *theirs] if name == "nllb-legacy" else theirs
         assert name == "nllb-legacy" or language == case.config.bos_id
@@ -309,12 +309,12 @@ def test_text_has_their_ids(case, name):
 @max_examples(150)
 @given(anything, st.sampled_from(["source", "target"]))
 def test_any_text_has_their_ids(case, name, text, side):
-    if name in EXACT or "▁" not in text:  # in a normal form it would be a space
+    if name in EXACT or "▁" not in text:  # in the normal form it would be a space
         check_ids(case(name), name, text, side)
 
 
 def comparable(case, ids):
-    """Without the ids that are shown to differ: unknown pieces, sentinels, numbers that no piece has."""
+    """Without the ids that decode differently by intent: unknown pieces, sentinels, ids without a piece."""
     shown = zip(ids, case.ours.pieces(ids, "target"), strict=True)
     return [number for number, piece in shown if not piece.startswith(("<unk>", "<extra_id_", "<no. "))]
 
@@ -341,19 +341,19 @@ def test_text_that_is_known_comes_back_in_its_normal_form(case, name):
 
 @every
 def test_what_is_unknown_stays_visible(case, name):
-    """Theirs leaves it out, and a translation loses a word that nobody misses."""
+    """Theirs omits it, so that a translation silently loses a word."""
     case = case(name)
-    if name != "bart":  # which spells it in bytes
+    if name != "bart":  # which encodes it as bytes
         assert "⁇" in case.ours.decode(case.ours.encode("a ☃ b", "target"))
 
 
 @every
 def test_no_text_names_a_special_token(case, name):
-    """Theirs takes </s> in the middle of a text for its end."""
+    """Theirs treats </s> in the middle of a text as its end."""
     case = case(name)
     ours = case.ours
     around = ours.encode("", "source")
-    hidden = {ours._numbers["source"][token] for token in ("</s>", "<pad>", *ours.settings.languages.values())}
+    hidden = {ours._ids["source"][token] for token in ("</s>", "<pad>", *ours.settings.languages.values())}
     for token in ("</s>", "<pad>", "<s>", *list(ours.settings.languages.values())[:3]):
         ids = ours.encode(f"a {token} b", "source")
         assert sum(number in hidden for number in ids) == sum(number in hidden for number in around)
@@ -385,7 +385,7 @@ def test_t5s_sentinels_and_barts_mask_are_written_in_the_text(case):
 def test_every_language_has_their_number(case, name):
     case = case(name)
     for code, piece in case.read.settings.languages.items():
-        source = case.read.between(code, None).encode("a", "source")
+        source = case.read.with_languages(code, None).encode("a", "source")
         case.theirs.src_lang = code
         assert source == case.theirs("a")["input_ids"]
         assert case.theirs.convert_tokens_to_ids(piece) in source
@@ -394,30 +394,30 @@ def test_every_language_has_their_number(case, name):
 
 @pytest.mark.parametrize("name", ["m2m100", "nllb", "mbart50"])
 def test_a_language_must_be_named(case, name):
-    """Theirs takes English where none is named; a guess that nobody sees is worse than a question."""
-    target = case(name).read.between(case(name).languages[0], None)
-    with pytest.raises(InputError, match="name two of them"):
+    """Theirs defaults to English; a silent guess is worse than an error."""
+    target = case(name).read.with_languages(case(name).languages[0], None)
+    with pytest.raises(InputError, match="choose two of them"):
         target.encode("a", "target")
 
 
-def test_the_first_mbart_translates_into_the_language_that_it_starts_from(case):
+def test_the_first_mbart_translates_into_the_language_of_its_start_token(case):
     read = case("mbart25").read
     assert read.settings.target_language == "ro_RO"
     with pytest.raises(InputError, match="translates into ro_RO only, not into 'de_DE'"):
-        read.between("en_XX", "de_DE")
+        read.with_languages("en_XX", "de_DE")
 
 
 def test_mt5_has_its_sentinels_in_its_model(case):
-    """None stand behind its pieces, as T5's do."""
+    """None are added after its pieces, as for T5."""
     case = case("mt5")
     for text in ["fill <extra_id_0> in", "a <extra_id_99>", "<extra_id_7>"]:
         assert case.ours.encode(text, "source") == [*case.model.encode(text), 1]
         assert case.ours.decode(case.ours.encode(text, "target")) == text
     size = case.config.vocab_size
-    assert case.ours.decode(range(size - 12, size)) == "", "numbers that no piece has"
+    assert case.ours.decode(range(size - 12, size)) == "", "ids without a piece"
 
 
-def test_a_bart_that_was_cut_off_before_its_mask(case, tmp_path):
+def test_a_bart_without_a_row_for_its_mask(case, tmp_path):
     """facebook/bart-large-cnn has 50,264 tokens, and <mask> would be the next."""
     whole = case("bart")
     numbers = json.loads((whole.directory / "vocab.json").read_text())
@@ -431,8 +431,8 @@ def test_a_bart_that_was_cut_off_before_its_mask(case, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["marian", "marian-apart", "m2m100", "wmt21"])
-def test_a_directory_that_they_saved_anew_is_the_same(case, name, tmp_path):
-    """The other families' `transformers` 5 saves without SentencePiece's model: such a directory has no tokenizer."""
+def test_a_directory_that_they_saved_again_is_the_same(case, name, tmp_path):
+    """For the other families `transformers` 5 does not save the SentencePiece model: see test_tokenizer_json."""
     case = case(name)
     case.theirs.save_pretrained(tmp_path)
     write(tmp_path, config__json={"model_type": case.kind})
@@ -441,7 +441,7 @@ def test_a_directory_that_they_saved_anew_is_the_same(case, name, tmp_path):
 
 
 @every
-def test_out_and_in_again_is_the_same_tokenizer(case, name, tmp_path):
+def test_exported_and_imported_again_is_the_same_tokenizer(case, name, tmp_path):
     case = case(name)
     write_hugging_face(Transformer(case.config), case.ours, tmp_path)
     again = open_hugging_face(tmp_path).tokenizer
@@ -449,7 +449,7 @@ def test_out_and_in_again_is_the_same_tokenizer(case, name, tmp_path):
 
 
 @every
-def test_what_we_write_they_read(case, name, tmp_path):
+def test_they_read_what_we_export(case, name, tmp_path):
     case = case(name)
     write_hugging_face(Transformer(case.config), case.ours, tmp_path)
     theirs = opened_by_them(tmp_path, case.languages)
@@ -461,8 +461,8 @@ def test_what_we_write_they_read(case, name, tmp_path):
         assert theirs.decode(labels, skip_special_tokens=True) == case.theirs.decode(labels, skip_special_tokens=True)
 
 
-def test_what_marians_own_files_have_no_name_for_still_fills_up(tmp_path):
-    """Theirs would give <pad> a number behind the last, which the model has no row for."""
+def test_marians_nameless_padding_token_still_pads(tmp_path):
+    """Theirs would give <pad> an id after the last, for which the model has no row."""
     model = common("unigram", 1, -1, 0, -1)
     pieces = [*pieces_of(model), f"<no. {len(pieces_of(model))}>"]
     plain = {"after_source": ["</s>"], "after_target": ["</s>"], "hidden": pieces[-1:]}
@@ -488,13 +488,15 @@ def trained(kind, joint):
     return train_tokenizer(TokenizerSettings(kind=kind, joint=joint, vocab_size=700), pairs)
 
 
-OWN = [(kind, joint, "marian") for kind in ("unigram", "bpe", "char", "word") for joint in (True, False)]
-OWN += [(kind, True, family) for family in ("pegasus", "bart", "mbart", "m2m_100", "t5") for kind in ("unigram", "bpe")]
+TRAINED = [(kind, joint, "marian") for kind in ("unigram", "bpe", "char", "word") for joint in (True, False)]
+TRAINED += [
+    (kind, True, family) for family in ("pegasus", "bart", "mbart", "m2m_100", "t5") for kind in ("unigram", "bpe")
+]
 
 
-@pytest.mark.parametrize(("kind", "joint", "family"), OWN)
-def test_ours_go_out_to_every_family_and_come_back(kind, joint, family, tmp_path):
-    """Theirs of T5, mBART and so on know their own numbers only; MarianTokenizer knows any."""
+@pytest.mark.parametrize(("kind", "joint", "family"), TRAINED)
+def test_our_tokenizers_export_to_every_family_and_import_again(kind, joint, family, tmp_path):
+    """The tokenizer classes of T5, mBART and others support their own ids only; MarianTokenizer supports any."""
     ours = trained(kind, joint)
     sizes = {"source_vocab_size": ours.vocab_size("source"), "vocab_size": ours.vocab_size("target")}
     ids = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "share_embeddings": joint}
@@ -509,5 +511,5 @@ def test_ours_go_out_to_every_family_and_come_back(kind, joint, family, tmp_path
         assert theirs(text_target=text)["input_ids"] == again.encode(text, "target") == target
         assert again.decode(target) == ours.decode(target)
         assert again.decode(source, "source") == ours.decode(source, "source")
-        if 3 not in target:  # unknown; theirs leaves it out
+        if 3 not in target:  # unknown; theirs omits it
             assert theirs.decode(target, skip_special_tokens=True) == ours.decode(target)

@@ -1,5 +1,5 @@
-"""Files of strangers, damaged by chance or made with intent: each gives a model or one sentence of ours, soon and for
-little memory, and nothing in them runs."""
+"""Untrusted files, randomly damaged or malicious: each gives a model or one error of ours, within limits of time and
+memory, and no code in them runs."""
 
 import base64
 import contextlib
@@ -34,7 +34,7 @@ from glassformer.interop.hugging_face import write_hugging_face
 from glassformer.interop.tutorial import NAMES as TUTORIAL
 from glassformer.interop.tutorial import open_tutorial
 from glassformer.model import ModelConfig, load_model, save_model
-from tests.examples import dice
+from tests.examples import seeded_random
 from tests.interop.memory import BASE, measured
 from tests.interop.mutations import MUTATIONS
 from tests.interop.test_marian_file import mutated
@@ -54,7 +54,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
 }
 FAMILIES["mbart"] = FAMILIES["bart"] | {"norm_first": True}
 ALONE = ("bart", "mbart", "t5")
-"""Families whose tokenizer may be a tokenizer.json alone: the kinds "bart alone" and so on."""
+"""Families whose only tokenizer file may be tokenizer.json: the kinds "bart alone" and so on."""
 FAMILIES |= {f"{kind} alone": FAMILIES[kind] for kind in ALONE}
 FIRST = ["<s>", "<pad>", "</s>", "<unk>"]
 CODES = ["en_XX", "de_DE", "fr_XX"]
@@ -73,7 +73,7 @@ def spm() -> bytes:
 
 
 def tokenizer_files(kind: str) -> dict[str, Any]:
-    """What stands beside a model of this family: bytes, or values for JSON."""
+    """The tokenizer files of a model of this family: bytes, or values for JSON."""
     opened = sentencepiece.SentencePieceProcessor(model_proto=spm())
     pieces = [opened.id_to_piece(i) for i in range(opened.vocab_size())]
     numbers = {piece: number for number, piece in enumerate(pieces)}
@@ -100,7 +100,7 @@ def tokenizer_files(kind: str) -> dict[str, Any]:
 
 
 def tokenizer_json(kind: str, pieces: list[str]) -> dict[str, Any]:
-    """A small one with the parts that this family has."""
+    """A small tokenizer.json with the components that this family has."""
     special = [*FIRST, "<mask>", *(CODES if kind == "mbart" else [])]
     pieces = [*pieces, *CODES, "▁a", "▁"]
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
@@ -131,34 +131,34 @@ CHARSMAP = base64.b64encode(struct.pack("<3I", 8, 0, 0) + b"x\0").decode()
 
 
 def write(path: Path, content: Any) -> None:
-    """A new file: one that is mapped into memory must not be written over."""
+    """Write a new file: one that is memory-mapped must not be overwritten."""
     path.unlink(missing_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
 
 
 def hugging_face(directory: Path, kind: str = "marian") -> Path:
-    """A small model of this family with its tokenizer; M2M100's weights in two parts."""
+    """A small model of this family with its tokenizer; M2M100's weights in two shards."""
     directory.mkdir(parents=True)
     model = build(ModelConfig(vocab_size=TOKENS, **SIZES, **FAMILIES[kind]), dtype=torch.float32)
-    write_hugging_face(model, None, directory, longest=16)
+    write_hugging_face(model, None, directory, max_tokens=16)
     for name, content in tokenizer_files(kind).items():
         write(directory / name, content)
     if kind == "m2m_100":
-        in_parts(directory)
+        in_shards(directory)
     return directory
 
 
-def in_parts(directory: Path) -> None:
+def in_shards(directory: Path) -> None:
     tensors = load_file(directory / "model.safetensors")
-    where = {name: f"model-{i % 2 + 1}-of-2.safetensors" for i, name in enumerate(sorted(tensors))}
-    for part in set(where.values()):
-        save_file({name: tensors[name].clone() for name in tensors if where[name] == part}, directory / part)
+    shards = {name: f"model-{i % 2 + 1}-of-2.safetensors" for i, name in enumerate(sorted(tensors))}
+    for shard in set(shards.values()):
+        save_file({name: tensors[name].clone() for name in tensors if shards[name] == shard}, directory / shard)
     (directory / "model.safetensors").unlink()
-    write(directory / "model.safetensors.index.json", {"metadata": {"total_size": 1}, "weight_map": where})
+    write(directory / "model.safetensors.index.json", {"metadata": {"total_size": 1}, "weight_map": shards})
 
 
 def fairseq_run(directory: Path) -> dict[str, Any]:
-    """A small run of fairseq's, all but its checkpoint, which is handed back as it is read."""
+    """Write the files of a small fairseq run except its checkpoint, whose content is returned."""
     directory.mkdir(parents=True)
     options = {"positions": "sinusoidal-fairseq", "position_offset": 2, "share_embeddings": False, **FAIRSEQ_IDS}
     config = ModelConfig(vocab_size=12, source_vocab_size=10, **SIZES, **options)
@@ -188,7 +188,7 @@ WRONG += [[], [1], [-1], [None], [[1]], [[[[]]]], {}, {"content": 5}, {"a": {"b"
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to every value inside."""
+    """The path to every nested value."""
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if type(value) is list else ():
         yield (*path, key)
         yield from places(inner, (*path, key))
@@ -199,32 +199,32 @@ def at(value: Any, path: tuple[Any, ...]) -> Any:
 
 
 def swapped(value: Any, chance: random.Random) -> Any:
-    """The same with one value lost, under another name, in another's place, or replaced by a wrong one."""
+    """A copy with one value deleted, renamed, copied over another, or replaced by a wrong one."""
     value = json.loads(json.dumps(value))
-    ways = list(places(value))
-    if not ways:
+    paths = list(places(value))
+    if not paths:
         return chance.choice(WRONG)
-    *way, key = chance.choice(ways)
-    inside = at(value, tuple(way))
+    *path, key = chance.choice(paths)
+    inside = at(value, tuple(path))
     match chance.randrange(10):
         case 0:
             del inside[key]
         case 1 if isinstance(inside, dict):
             inside[chance.choice(["x", "\ud800", "n" * 3000, "", "a\nb"])] = inside.pop(key)
         case 2:
-            inside[key] = json.loads(json.dumps(at(value, chance.choice(ways))))
+            inside[key] = json.loads(json.dumps(at(value, chance.choice(paths))))
         case _:
             inside[key] = chance.choice(WRONG)
     return value
 
 
 def damaged(name: str, content: bytes, chance: random.Random) -> bytes:
-    """A file with something wrong in it: in its bytes, or in what they mean."""
+    """A damaged file: in its bytes, or in its parsed content."""
     if name.endswith(".json") and chance.random() < 0.7:
-        found = json.loads(content)
+        value = json.loads(content)
         for _ in range(chance.choice([1, 1, 2])):
-            found = swapped(found, chance)
-        return json.dumps(found).encode()
+            value = swapped(value, chance)
+        return json.dumps(value).encode()
     if name.endswith(".safetensors") and chance.random() < 0.6:
         size = struct.unpack("<Q", content[:8])[0]
         header = json.dumps(swapped(json.loads(content[8 : 8 + size]), chance)).encode()
@@ -234,15 +234,15 @@ def damaged(name: str, content: bytes, chance: random.Random) -> bytes:
     return mutated(content, chance)
 
 
-def heard(call: Any, *arguments: Any, longest: int = 2500) -> str | None:
-    """The same, and what takes more memory than it may fails too."""
-    complaint, took = measured(functools.partial(said, longest=longest), call, *arguments)
+def refusal_within_memory(call: Any, *arguments: Any, longest: int = 2500) -> str | None:
+    """Like `refusal`, and fails if the call takes too much memory."""
+    complaint, took = measured(functools.partial(refusal, longest=longest), call, *arguments)
     assert took < BASE, (took, complaint)
     return complaint
 
 
-def said(call: Any, *arguments: Any, longest: int = 2500) -> str | None:
-    """What a reader complains of; None if it opens. Anything that is not ours, slow, or no sentence fails."""
+def refusal(call: Any, *arguments: Any, longest: int = 2500) -> str | None:
+    """The error message of a call; None if it succeeds. Fails on foreign errors, slow calls and ill-formed messages."""
     start, complaint = time.process_time(), None
     try:
         call(*arguments)
@@ -257,7 +257,7 @@ def said(call: Any, *arguments: Any, longest: int = 2500) -> str | None:
 
 
 def used(path: Path) -> None:
-    """A directory opened, and its tokenizer tried; that may have complaints of its own."""
+    """Open a directory and use its tokenizer, which may raise our errors."""
     tokenizer = open_foreign(path).tokenizer
     if tokenizer is not None:
         with contextlib.suppress(GlassformerError):
@@ -269,25 +269,25 @@ def used(path: Path) -> None:
 def test_a_damaged_directory_gives_a_model_or_a_sentence(kind, tmp_path):
     here = hugging_face(tmp_path / "model", kind)
     files = {path.name: path.read_bytes() for path in sorted(here.iterdir())}
-    chance, refused = dice(kind), 0
-    assert heard(used, here) is None
+    chance, refused = seeded_random(kind), 0
+    assert refusal_within_memory(used, here) is None
     for _ in range(MUTATIONS):
         name = chance.choice(list(files))
         write(here / name, damaged(name, files[name], chance))
-        complaint = heard(used, here)
+        complaint = refusal_within_memory(used, here)
         assert complaint is None or str(here) in complaint, complaint
         refused += complaint is not None
         write(here / name, files[name])
-    assert refused > 0.4 * MUTATIONS  # the others changed a weight, or nothing that matters
+    assert refused > 0.4 * MUTATIONS  # the others changed a weight, or something without effect
 
 
 def test_a_damaged_run_of_fairseq_gives_a_model_or_a_sentence(tmp_path):
-    """Its dictionaries, its codes, its options, its tensors; how a checkpoint itself is read has a test of its own."""
+    """Dictionaries, BPE codes, options and tensors; reading the checkpoint itself is tested in test_torch_file."""
     here = tmp_path / "run"
     saved = fairseq_run(here)
     files = {path.name: path.read_bytes() for path in sorted(here.iterdir())}
-    chance, refused = dice("fairseq"), 0
-    assert heard(open_fairseq, saved, here / "checkpoint_best.pt") is None
+    chance, refused = seeded_random("fairseq"), 0
+    assert refusal_within_memory(open_fairseq, saved, here / "checkpoint_best.pt") is None
     for _ in range(MUTATIONS):
         wrong, name = dict(saved), None
         match chance.randrange(4):
@@ -298,7 +298,7 @@ def test_a_damaged_run_of_fairseq_gives_a_model_or_a_sentence(tmp_path):
             case _:
                 name = chance.choice(list(files))
                 write(here / name, damaged(name, files[name], chance))
-        complaint = heard(open_fairseq, wrong, here / "checkpoint_best.pt")
+        complaint = refusal_within_memory(open_fairseq, wrong, here / "checkpoint_best.pt")
         assert complaint is None or str(here) in complaint, complaint
         refused += complaint is not None
         if name:
@@ -307,7 +307,7 @@ def test_a_damaged_run_of_fairseq_gives_a_model_or_a_sentence(tmp_path):
 
 
 def other_tensors(tensors: dict[str, Any], chance: random.Random) -> dict[Any, Any]:
-    """The same with one tensor lost, of another shape or kind, or under another name."""
+    """A copy with one tensor deleted, of another shape or type, or renamed."""
     found: dict[Any, Any] = dict(tensors)
     name, other = chance.choice(list(found)), chance.choice(list(found))
     wrong = [torch.zeros(()), torch.zeros(0), torch.zeros(3, 0), torch.zeros(1, 1, 1), found[name].double()]
@@ -326,29 +326,29 @@ def other_tensors(tensors: dict[str, Any], chance: random.Random) -> dict[Any, A
 
 def test_a_damaged_state_dict_of_the_tutorial_gives_a_model_or_a_sentence(tmp_path):
     weights, path = tutorial_weights(), tmp_path / "tut6-model.pt"
-    chance, refused = dice("tensors"), 0
-    assert heard(open_tutorial, weights, path, 2) is None
+    chance, refused = seeded_random("tensors"), 0
+    assert refusal_within_memory(open_tutorial, weights, path, 2) is None
     for _ in range(MUTATIONS):
         heads = chance.choice([2, 2, 2, 2, None, 3, -1, 10**9])
-        complaint = heard(open_tutorial, other_tensors(weights, chance), path, heads)
+        complaint = refusal_within_memory(open_tutorial, other_tensors(weights, chance), path, heads)
         assert complaint is None or str(path) in complaint, complaint
         refused += complaint is not None
     assert refused > 0.4 * MUTATIONS
 
 
-def test_a_damaged_model_of_ours_with_the_right_seal_gives_a_model_or_a_sentence(tmp_path):
+def test_a_damaged_model_of_ours_with_valid_checksums_gives_a_model_or_a_sentence(tmp_path):
     here = tmp_path / "ours"
     save_model(build(ModelConfig(vocab_size=TOKENS, **SIZES), dtype=torch.float32), here)
     files = {path.name: path.read_bytes() for path in sorted(here.iterdir()) if path.name != MANIFEST}
-    chance, refused = dice("directory"), 0
+    chance, refused = seeded_random("directory"), 0
     for number in range(MUTATIONS // 4):
         name = chance.choice(list(files))
-        sealed(tmp_path / str(number), files | {name: damaged(name, files[name], chance)})
-        refused += heard(load_model, tmp_path / str(number), longest=20_000) is not None
+        with_checksums(tmp_path / str(number), files | {name: damaged(name, files[name], chance)})
+        refused += refusal_within_memory(load_model, tmp_path / str(number), longest=20_000) is not None
     assert refused > 0.4 * (MUTATIONS // 4)
 
 
-def sealed(directory: Path, files: dict[str, bytes]) -> None:
+def with_checksums(directory: Path, files: dict[str, bytes]) -> None:
     with building(directory) as aside:
         for name, content in files.items():
             (aside / name).write_bytes(content)
@@ -359,33 +359,36 @@ def edited(directory: Path, name: str = "config.json", **changes: Any) -> Path:
     return directory
 
 
-def settings_that_lie(here: Path) -> Iterator[tuple[Path, str]]:
-    """Of config.json and what stands beside it: a path, and what must be said of it."""
+def malicious_settings(here: Path) -> Iterator[tuple[Path, str]]:
+    """Wrong config.json and tokenizer files: a path, and a pattern of the expected error."""
 
     def new(name: str, kind: str = "marian") -> Path:
         return hugging_face(here / name, kind)
 
     for name in ("auto_map", "trust_remote_code", "_attn_implementation_internal"):
-        yield edited(new(name), **{name: {"AutoModel": "evil.Model"}}), f"code of its own to be run .{name}."
-    yield edited(new("type"), model_type="evil"), "is of a 'evil'"
-    yield edited(new("layers"), encoder_layers=10**9), "1,000,000,001 layers take|encoder_layers = 1000000000"
-    yield edited(new("layers more", "t5"), num_layers=10**6), "1,000,001 layers take 8,000,008 tensors or more"
-    yield edited(new("width"), d_model=10**18), "d_model = 10{18}, which no model has"
-    yield edited(new("words", "t5"), vocab_size=2 * 10**9), "vocab_size = 2000000000 is more than any model has"
+        yield (
+            edited(new(name), **{name: {"AutoModel": "evil.Model"}}),
+            f"asks to run custom code .{name}., which is not supported",
+        )
+    yield edited(new("type"), model_type="evil"), "has model_type 'evil'; supported are"
+    yield edited(new("layers"), encoder_layers=10**9), "1,000,000,001 layers need|encoder_layers = 1000000000"
+    yield edited(new("layers more", "t5"), num_layers=10**6), "1,000,001 layers need at least 8,000,008 tensors"
+    yield edited(new("width"), d_model=10**18), "d_model = 10{18}, which is not a plausible value"
+    yield edited(new("words", "t5"), vocab_size=2 * 10**9), "vocab_size = 2000000000 exceeds the limit of 16,777,216"
     yield edited(new("heads"), encoder_attention_heads=2**23, decoder_attention_heads=2**23), "cannot be split"
     yield edited(new("kv", "t5"), d_kv=2**23), r"n_heads \* d_head = 16777216|does not fit its config"
     yield (
         edited(new("text", "bart"), max_position_embeddings="9"),
-        "max_position_embeddings = '9', which is not a whole",
+        "max_position_embeddings = '9', which is not an integer",
     )
     yield (
         edited(new("pad", "m2m_100"), "generation_config.json", pad_token_id=[[]]),
-        "pad_token_id = .*is not a whole",
+        "pad_token_id = .*is not an integer",
     )
-    yield edited(new("nan"), d_model=float("nan")), "NaN is not a number that JSON knows"
+    yield edited(new("nan"), d_model=float("nan")), "NaN is not valid in JSON"
     config = edited(new("infinite", "t5"), layer_norm_epsilon=1) / "config.json"
     write(config, config.read_bytes().replace(b'epsilon": 1,', b'epsilon": 1e999,'))
-    yield here / "infinite", "layer_norm_epsilon = inf, which no model has"
+    yield here / "infinite", "layer_norm_epsilon = inf, which is not a plausible value"
     deep = b'{"a":' * 100_000
     for name in ("config.json", "vocab.json", "tokenizer_config.json", "generation_config.json"):
         write(new(f"deep {name}") / name, deep)
@@ -393,36 +396,36 @@ def settings_that_lie(here: Path) -> Iterator[tuple[Path, str]]:
         write(new(f"twice {name}") / name, b'{"d_model": 8, "d_model": 9}')
         yield here / f"twice {name}", f"{name} is not readable JSON: 'd_model' is given twice"
         os.truncate(new(f"sparse {name}") / name, 2**30)
-        yield here / f"sparse {name}", f"{name} has 1,073,741,824 bytes; such a file may have"
-    yield edited(new("beyond"), "vocab.json", extra=TOKENS), "'extra' has the number 64, outside of the model's 64"
-    yield edited(new("negative"), "vocab.json", extra=-1), "does not give each piece a number: 'extra' has -1"
+        yield here / f"sparse {name}", f"{name} has 1,073,741,824 bytes; the limit for such a file is"
+    yield edited(new("beyond"), "vocab.json", extra=TOKENS), "'extra' has the id 64, out of range for the model's 64"
+    yield edited(new("negative"), "vocab.json", extra=-1), "does not give each piece an id: 'extra' has -1"
     yield (
         edited(new("half"), "vocab.json", **{"\ud800": 9}),
         "vocab.json is not .*half of a surrogate pair",
     )
-    yield edited(new("long"), "vocab.json", **{"x" * 10**6: 9}), "a piece of 1,000,000 letters"
+    yield edited(new("long"), "vocab.json", **{"x" * 10**6: 9}), "a piece of 1,000,000 characters"
     write(new("lines", "bart") / "merges.txt", b"a b c\n" * 10**4)
-    yield here / "lines", "list of merges has a line that is not two pieces"
+    yield here / "lines", "merges file has a line that is not two pieces"
     write(new("more lines", "bart") / "merges.txt", b"a b\n" * 10**5)
-    yield here / "more lines", "merges.txt has 100,000 lines, for a model of 64 tokens"
+    yield here / "more lines", "merges.txt has 100,000 lines, too many for a model of 64 tokens"
     write(new("pieces") / "source.spm", b"\n\0" * 10**5)
-    yield here / "pieces", "source.spm has more than 50,128 pieces, for a model of 64 tokens"
-    yield from tokenizers_that_lie(new)
+    yield here / "pieces", "source.spm has more than 50,128 pieces, too many for a model of 64 tokens"
+    yield from malicious_tokenizers(new)
 
 
-def tokenizers_that_lie(new: Callable[[str, str], Path]) -> Iterator[tuple[Path, str]]:
-    """Of tokenizer.json, where it stands alone."""
+def malicious_tokenizers(new: Callable[[str, str], Path]) -> Iterator[tuple[Path, str]]:
+    """Wrong tokenizer.json files, as the only tokenizer file."""
     contents = {
         "deep": (b'{"a":' + b"[" * 10**5, "nested too deeply"),
         "twice": (b'{"model": null, "model": 5}', "'model' is given twice"),
-        "no model": (b"{}", "its model is None, not an object"),
-        "no end": (b'{"model": {"vocab": {"a": 0', "is where an entry should stand"),
-        "no string": (b'{"model": {"vocab": {"' + b"a" * 10**6, "is where an entry should stand"),
+        "no model": (b"{}", "the model must be an object, not None"),
+        "no end": (b'{"model": {"vocab": {"a": 0', "expected an entry at byte"),
+        "no string": (b'{"model": {"vocab": {"' + b"a" * 10**6, "expected an entry at byte"),
         "long": (b'{"model": {"vocab": {"' + b"a" * 10**6 + b'": 0}}}', "a piece of 1,000,000 bytes"),
         "half": (b'{"model": {"vocab": {"\\ud800": 0}}}', "half of a surrogate pair"),
         "half more": (b'{"a": "\\ud800", "model": {"vocab": {}}}', "not readable as a tokenizer: .*surrogates"),
-        "number": (b'{"model": {"vocab": {"a": ' + b"9" * 10**5 + b"}}}", "is where an entry should stand"),
-        "behind": (b'{"model": null} {}', "something stands behind its end"),
+        "number": (b'{"model": {"vocab": {"a": ' + b"9" * 10**5 + b"}}}", "expected an entry at byte"),
+        "behind": (b'{"model": null} {}', "there is extra data after its end"),
         "rest": (b'{"a": "' + b"a" * 2**21 + b'"}', "without its tables it has"),
     }
     for name, (content, complaint) in contents.items():
@@ -431,58 +434,58 @@ def tokenizers_that_lie(new: Callable[[str, str], Path]) -> Iterator[tuple[Path,
         yield directory, f"tokenizer.json: .*{complaint}"
     sparse = new("tokenizer sparse", "bart alone")
     os.truncate(sparse / "tokenizer.json", 2**30)
-    yield sparse, "tokenizer.json has 1,073,741,824 bytes; such a file may"
+    yield sparse, "tokenizer.json has 1,073,741,824 bytes; the limit for such a file is"
 
 
-def files_that_are_none(here: Path) -> Iterator[tuple[Path, str]]:
-    """Links, pipes, devices, names, parts: each in place of a file, or of the whole."""
+def irregular_files(here: Path) -> Iterator[tuple[Path, str]]:
+    """Links, pipes, devices, directories, bad names and bad shards, in place of a file or of the directory."""
     secret = here / "secret.json"
     for name in ("config.json", "model.safetensors", "vocab.json", "source.spm"):
         directory = hugging_face(here / f"link {name}")
         os.rename(directory / name, secret)
         (directory / name).symlink_to("../secret.json")
-        yield directory, f"{name} is a link to .*secret.json, outside of its directory: copy"
+        yield directory, f"{name} is a symbolic link to .*secret.json, outside its directory: replace"
         (hugging_face(here / f"device {name}") / name).unlink()
         (here / f"device {name}" / name).symlink_to("/dev/zero")
-        yield here / f"device {name}", f"{name} is a link to /dev/zero, outside"
+        yield here / f"device {name}", f"{name} is a symbolic link to /dev/zero, outside"
         (hugging_face(here / f"pipe {name}") / name).unlink()
         os.mkfifo(here / f"pipe {name}" / name)
-        yield here / f"pipe {name}", f"{name} is not a file"
+        yield here / f"pipe {name}", f"{name} is not a regular file"
         (hugging_face(here / f"folder {name}") / name).unlink()
         (here / f"folder {name}" / name).mkdir()
-        yield here / f"folder {name}", f"{name} is not a file"
+        yield here / f"folder {name}", f"{name} is not a regular file"
     index = "model.safetensors.index.json"
     names = ["../x.safetensors", "/etc/passwd", "a/b", "..", "", "a\0b", "x" * 300, "\u20ac" * 100, "a\nb"]
     for number, name in enumerate(names):
         directory = edited(hugging_face(here / f"part {number}", "m2m_100"), index, weight_map={"x": name})
-        yield directory, "names '.*', which is not the name of a file in it"
+        yield directory, "refers to '.*', which is not a file name in that directory"
     yield (
         edited(hugging_face(here / "part half", "m2m_100"), index, weight_map={"x": "\ud800"}),
         "half of a surrogate pair",
     )
     yield edited(hugging_face(here / "no part", "m2m_100"), index, weight_map={"x": "y"}), "y cannot be read: No such"
-    yield edited(hugging_face(here / "no map", "m2m_100"), index, weight_map=[]), "in which file each tensor is"
+    yield edited(hugging_face(here / "no map", "m2m_100"), index, weight_map=[]), "does not map each tensor to a file"
     double = hugging_face(here / "double", "m2m_100")
     write(double / "model-2-of-2.safetensors", (double / "model-1-of-2.safetensors").read_bytes())
-    yield double, "holds tensors that another part holds too"
+    yield double, "holds tensors that another shard holds too"
     os.mkfifo(here / "pipe")
     yield here / "pipe", "is neither a file nor a directory"
     (here / "loop").symlink_to("loop")
-    yield here / "loop", "is not a path of a model: Too many levels of symbolic links"
+    yield here / "loop", "is not a valid model path: Too many levels of symbolic links"
     (hugging_face(here / "inner loop") / "vocab.json").unlink()
     (here / "inner loop" / "vocab.json").symlink_to("vocab.json")
-    yield here / "inner loop", ""  # as if it were not there: the model takes ids
+    yield here / "inner loop", ""  # treated as missing: the model takes ids
     yield Path("/dev/zero"), "is neither a file nor a directory"
-    yield here / ("x" * 300), "is not a path of a model: File name too long"
-    yield here / "\ud800", "There is no|is not a path of a model: .*surrogates not allowed"
-    yield here / "a\0b", "is not a path of a model: embedded null byte"
+    yield here / ("x" * 300), "is not a valid model path: File name too long"
+    yield here / "\ud800", "There is no|is not a valid model path: .*surrogates not allowed"
+    yield here / "a\0b", "is not a valid model path: embedded null byte"
 
 
-def weights_that_lie(here: Path) -> Iterator[tuple[Path, str]]:
-    """Pickles, bombs, and lists of tensors that promise more than there is."""
+def malicious_weights(here: Path) -> Iterator[tuple[Path, str]]:
+    """Pickles, decompression bombs, and headers that state more data than there is."""
     only = hugging_face(here / "bin")
     os.rename(only / "model.safetensors", only / "pytorch_model.bin")
-    yield only, "pytorch_model.bin is not read, save it anew"
+    yield only, "pytorch_model.bin is not read, save the model again"
     shape = {"dtype": "F32", "shape": [10**9, 10**9], "data_offsets": [0, 4 * 10**18]}
     kinds = {"dtype": "F4", "shape": [2], "data_offsets": [0, 1]}
     for name, entry in {"shape": shape, "kind": kinds, "overflow": shape | {"shape": [2**63, 4]}}.items():
@@ -492,7 +495,7 @@ def weights_that_lie(here: Path) -> Iterator[tuple[Path, str]]:
     sparse = hugging_face(here / "header") / "model.safetensors"
     write(sparse, struct.pack("<Q", 90 * 2**20))
     os.truncate(sparse, 2**30)
-    yield here / "header", "begins with a list of 94,371,840 bytes; it may have"
+    yield here / "header", "has a header of 94,371,840 bytes; the limit is"
     many = {f"x{i}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for i in range(10_000)}
     header = json.dumps(many).encode()
     write(hugging_face(here / "many") / "model.safetensors", struct.pack("<Q", len(header)) + header)
@@ -506,26 +509,26 @@ def weights_that_lie(here: Path) -> Iterator[tuple[Path, str]]:
     yield here / "bomb.npz", "bomb.npz"
 
 
-def ours_that_lie(here: Path) -> Iterator[tuple[Path, str]]:
-    """Models of our own form, sealed by a stranger."""
+def malicious_models_of_ours(here: Path) -> Iterator[tuple[Path, str]]:
+    """Model directories in our format with valid checksums, but wrong settings."""
     config = ModelConfig(vocab_size=TOKENS, **SIZES)
     save_model(build(config, dtype=torch.float32), here / "good")
     weights, good = (here / "good" / "model.safetensors").read_bytes(), json.loads(config.as_json())
-    lies: dict[str, tuple[dict[str, Any], str]] = {
-        "layers": ({"encoder_layers": 10**9}, "encoder_layers = 1000000000 is more than any model has"),
-        "many layers": ({"decoder_layers": 10**6}, "1,000,001 layers take 8,000,008 tensors or more"),
-        "words": ({"vocab_size": 10**18, "source_vocab_size": 10**18}, "vocab_size = 10{18} is more"),
-        "width": ({"d_model": 10**400}, "d_model = 10+[.]{3}0+ is more"),
-        "heads": ({"n_heads": 2**20, "d_head": 2**20}, r"n_heads \* d_head = 1099511627776 is more"),
+    changes: dict[str, tuple[dict[str, Any], str]] = {
+        "layers": ({"encoder_layers": 10**9}, "encoder_layers = 1000000000 exceeds the limit of"),
+        "many layers": ({"decoder_layers": 10**6}, "1,000,001 layers need at least 8,000,008 tensors"),
+        "words": ({"vocab_size": 10**18, "source_vocab_size": 10**18}, "vocab_size = 10{18} exceeds the limit of"),
+        "width": ({"d_model": 10**400}, "d_model = 10+[.]{3}0+ exceeds the limit of"),
+        "heads": ({"n_heads": 2**20, "d_head": 2**20}, r"n_heads \* d_head = 1099511627776 exceeds the limit of"),
         "offset": ({"position_offset": 10**7}, "position_offset = 10,000,000 is more than any of its tensors"),
     }
-    for name, (lie, complaint) in lies.items():
-        sealed(here / name, {"config.json": json.dumps(good | lie).encode(), "model.safetensors": weights})
+    for name, (change, complaint) in changes.items():
+        with_checksums(here / name, {"config.json": json.dumps(good | change).encode(), "model.safetensors": weights})
         yield here / name, complaint
 
 
 class Runs:
-    """Whoever obeys a pickle of this runs a command."""
+    """An object whose unpickling runs a command."""
 
     def __init__(self, command: str) -> None:
         self.command = command
@@ -543,11 +546,11 @@ FORBIDDEN = ("exec", "compile", "import", "subprocess.", "socket.", "os.", "shut
 READING = ("os.listdir", "os.scandir")
 
 
-def open_under_watch(about: str) -> None:
-    """In a process of its own: open each of these paths, and write down what was said and what Python audited."""
-    asked = json.loads(Path(about).read_bytes())
-    for path in asked["first"]:  # whatever a first call brings along
-        said(open_foreign, Path(path))
+def open_under_watch(request_file: str) -> None:
+    """In a child process: open each of these paths; write the errors and the audit events to a file."""
+    request = json.loads(Path(request_file).read_bytes())
+    for path in request["first"]:  # one-time costs of a first call
+        refusal(open_foreign, Path(path))
     events: list[str] | None = None
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
@@ -561,7 +564,7 @@ def open_under_watch(about: str) -> None:
     sys.addaudithook(watch)
     events = []
     compile("1", "watched", "eval")
-    assert events, "nobody watches"
+    assert events, "the audit hook is not active"
     events = None
     signal.alarm(200)
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -571,36 +574,36 @@ def open_under_watch(about: str) -> None:
     def under_watch(path: str) -> tuple[str | None, list[str]]:
         nonlocal events
         events = []
-        complaint = said(load_model if "/ours/" in path else open_foreign, Path(path))
+        complaint = refusal(load_model if "/ours/" in path else open_foreign, Path(path))
         noticed, events = events, None
         return complaint, noticed
 
-    for path in asked["paths"]:
+    for path in request["paths"]:
         (complaint, noticed), took = measured(under_watch, path)
         found[path] = [complaint, noticed, took]
-    Path(asked["answer"]).write_text(json.dumps(found))
+    Path(request["answer"]).write_text(json.dumps(found))
 
 
-def test_what_is_made_with_intent_is_refused_in_a_sentence_and_nothing_runs(tmp_path):
+def test_malicious_files_are_refused_in_a_sentence_and_no_code_runs(tmp_path):
     here = tmp_path / "set"
     here.mkdir()
-    wanted = dict([*settings_that_lie(here), *files_that_are_none(here), *weights_that_lie(here)])
-    wanted |= dict(ours_that_lie(here / "ours"))
+    expected = dict([*malicious_settings(here), *irregular_files(here), *malicious_weights(here)])
+    expected |= dict(malicious_models_of_ours(here / "ours"))
     mark = tmp_path / "mark"
     (here / "attack.pt").write_bytes(pickle.dumps({"model": Runs(f"touch {mark}")}))
-    wanted[here / "attack.pt"] = "attack.pt is a pickle, .* say --allow-pickle"
+    expected[here / "attack.pt"] = "attack.pt is a pickle, .* pass --allow-pickle"
     (here / "blobs").mkdir()
     cached = here / "snapshots" / ("1" * 40)
     for number, file in enumerate(sorted(hugging_face(cached).iterdir())):
         os.rename(file, here / "blobs" / str(number))
         file.symlink_to(f"../../blobs/{number}")
     first = [str(hugging_face(here / "good" / kind, kind)) for kind in FAMILIES]
-    asked = {"first": first, "paths": [str(path) for path in (*wanted, cached)], "answer": str(tmp_path / "answer")}
-    write(tmp_path / "asked", asked)
-    run_fresh(CHILD, str(tmp_path / "asked"))
+    request = {"first": first, "paths": [str(path) for path in (*expected, cached)], "answer": str(tmp_path / "answer")}
+    write(tmp_path / "request", request)
+    run_fresh(CHILD, str(tmp_path / "request"))
     found = json.loads((tmp_path / "answer").read_bytes())
     assert found.pop(str(cached))[:2] == [None, []]
-    for path, pattern in wanted.items():
+    for path, pattern in expected.items():
         complaint, events, grown = found[str(path)]
         assert events == [], (path.name, events)
         assert grown < BASE, (path.name, grown)
@@ -610,7 +613,7 @@ def test_what_is_made_with_intent_is_refused_in_a_sentence_and_nothing_runs(tmp_
 
 
 @pytest.mark.parametrize("form", ["zip", "legacy", "pickle"])
-def test_a_pickle_that_wants_to_run_is_refused_even_where_pickles_are_allowed(form, tmp_path):
+def test_a_pickle_that_runs_code_is_refused_even_if_pickles_are_allowed(form, tmp_path):
     mark, path = tmp_path / "mark", tmp_path / "checkpoint_best.pt"
     saved = {"args": None, "model": {"encoder.version": Runs(f"touch {mark}")}}
     if form == "pickle":
@@ -624,27 +627,27 @@ def test_a_pickle_that_wants_to_run_is_refused_even_where_pickles_are_allowed(fo
 
 
 @pytest.mark.parametrize("name", ["dict.xx.txt", "dict.yy.txt", "bpecodes"])
-def test_files_of_a_run_that_are_none_are_refused(name, tmp_path):
+def test_irregular_files_of_a_run_are_refused(name, tmp_path):
     here = tmp_path / "run"
     torch.save(fairseq_run(here), here / "checkpoint_best.pt")
     opened = functools.partial(open_foreign, allow_pickle=True)
-    assert said(opened, here) is None
+    assert refusal(opened, here) is None
     os.rename(here / name, tmp_path / "elsewhere")
     (here / name).symlink_to("../elsewhere")
-    assert f"{name} is a link to {tmp_path / 'elsewhere'}, outside of its directory" in str(said(opened, here))
+    assert f"{name} is a symbolic link to {tmp_path / 'elsewhere'}, outside its directory" in str(refusal(opened, here))
     (here / name).unlink()
     write(here / name, b"")
     os.truncate(here / name, 2**30)
-    assert f"{name} has 1,073,741,824 bytes" in str(said(opened, here))
+    assert f"{name} has 1,073,741,824 bytes" in str(refusal(opened, here))
     (here / name).unlink()
     os.mkfifo(here / name)
-    assert name == "bpecodes" or f"{name} is not a file" in str(said(opened, here))
+    assert name == "bpecodes" or f"{name} is not a regular file" in str(refusal(opened, here))
 
 
-def test_load_refuses_them_too(tmp_path):
-    """It asks first whether a model is ours, and has to look into the files for that."""
-    some = dict([*settings_that_lie(tmp_path), *ours_that_lie(tmp_path / "ours")])
-    for path, pattern in some.items():
-        complaint = said(glassformer.load, path)
+def test_load_refuses_malicious_files_too(tmp_path):
+    """It checks first whether a model is in our format, and reads files for that."""
+    files = dict([*malicious_settings(tmp_path), *malicious_models_of_ours(tmp_path / "ours")])
+    for path, pattern in files.items():
+        complaint = refusal(glassformer.load, path)
         assert complaint is not None, path
         assert re.search(pattern, complaint), complaint

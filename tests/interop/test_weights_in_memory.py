@@ -1,4 +1,4 @@
-"""What good weights take, in times of their file's size: as many bytes as float32 has for each number, and the file."""
+"""Peak memory for loading valid weights, in file sizes: the weights in float32, and the mapped file."""
 
 import json
 from pathlib import Path
@@ -17,8 +17,8 @@ from tests.processes import run_fresh
 
 SIZES = {"vocab_size": 40_000, "d_model": 128, "n_heads": 2, "d_ff": 64, "encoder_layers": 1, "decoder_layers": 1}
 FORMS = {"float32": 1, "float16": 3, "bfloat16": 3, "npz": 2, "intgemm8": 9}
-"""Mapped as they are; of 16 bits 32 are made, beside the mapped file; Marian's are laid out anew, and of 8 bits 32 are
-made before that."""
+"""float32 is mapped; 16 bits are widened to 32, beside the mapped file; Marian's weights are copied to our layout, and
+8 bits are widened to 32 before that."""
 CHILD = """
 import sys
 from tests.interop.test_weights_in_memory import open_and_measure
@@ -27,7 +27,7 @@ open_and_measure(*sys.argv[1:])
 
 
 def written(here: Path, form: str) -> Path:
-    """A model whose weights take this form; the path to open."""
+    """Write a model with weights in this format; returns the path to open."""
     if form in ("intgemm8", "npz"):
         options = marian_writer.options(dim_emb=128, dim_vocabs=[40_000, 40_000])
         make = marian_writer.write_npz if form == "npz" else marian_writer.write_bin
@@ -44,16 +44,16 @@ def written(here: Path, form: str) -> Path:
 
 
 def open_and_measure(here: str, answer: str) -> None:
-    options, small, found = marian_writer.options(), Path(here) / "small.bin", {}
+    options, small, measurements = marian_writer.options(), Path(here) / "small.bin", {}
     marian_writer.write_bin(small, marian_writer.tensors(options), options, "intgemm8")
-    open_foreign(small)  # whatever a first call brings along
+    open_foreign(small)  # one-time costs of a first call
     for form in FORMS:
         (Path(here) / form).mkdir()
         path = written(Path(here) / form, form)
         weights = path if path.is_file() else path / "model.safetensors"
         _, took = measured(open_foreign, path)
-        found[form] = [took, weights.stat().st_size]
-    write(Path(answer), found)
+        measurements[form] = [took, weights.stat().st_size]
+    write(Path(answer), measurements)
 
 
 def test_weights_take_what_float32_takes_and_their_file(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Small real runs: a little of `street`, a model of two layers, dropout and accumulation on."""
+"""Small training runs for tests: a few `street` sentences, a two-layer model, dropout and gradient accumulation."""
 
 import hashlib
 import multiprocessing
@@ -14,7 +14,7 @@ from tests.processes import forking
 
 
 def write_corpus(directory: Path, pairs: int = 300, split: street.Split = "train") -> dict[str, str]:
-    """Two files of `street`, by the names that a run's data section gives them."""
+    """Write two files of `street` sentences; returns the entries of a run's data section."""
     directory.mkdir(parents=True, exist_ok=True)
     sentences = list(street.sentences(split, pairs))
     for side in ("source", "target"):
@@ -25,8 +25,8 @@ def write_corpus(directory: Path, pairs: int = 300, split: street.Split = "train
 
 
 def options(tmp_path: Path, out: str = "run", **training: Any) -> dict[str, Any]:
-    """Seconds of training, with everything that could go wrong on resuming: dropout, three parts, several epochs."""
-    asked = {"updates": 24, "batch_tokens": 768, "parts": 3, "ranks": 1, "log_every": 5, "warmup": 4, "keep": 2}
+    """A run of seconds, with everything that could go wrong on resuming: dropout, three parts, several epochs."""
+    defaults = {"updates": 24, "batch_tokens": 768, "parts": 3, "ranks": 1, "log_every": 5, "warmup": 4, "keep": 2}
     return {
         "out": str(tmp_path / out),
         "data": write_corpus(tmp_path / "text") | write_corpus(tmp_path / "text", 10, "dev"),
@@ -41,13 +41,13 @@ def options(tmp_path: Path, out: str = "run", **training: Any) -> dict[str, Any]
             "dropout": 0.2,
             "attention_dropout": 0.1,
         },
-        "training": asked | training,
+        "training": defaults | training,
         "validation": {"every": 6, "beam": 1, "final_beam": 2},
     }
 
 
 def fingerprint(run: Path) -> dict[str, str]:
-    """sha256 of everything a finished run has learned and logged."""
+    """sha256 of the weights, optimiser state and metrics of a finished run."""
     last = max(run.glob("step-*"), key=lambda path: int(path.name.split("-")[1]))
     best = max(run.glob("best-*"), key=lambda path: int(path.name.split("-")[1]))
     files = {
@@ -68,17 +68,17 @@ def fingerprint(run: Path) -> dict[str, str]:
 
 
 class Listener(ProgressListener):
-    """Remembers what was said."""
+    """Collects the messages."""
 
     def __init__(self) -> None:
-        self.sayings: list[str] = []
+        self.messages: list[str] = []
 
-    def said(self, text: str) -> None:
-        self.sayings.append(text)
+    def message(self, text: str) -> None:
+        self.messages.append(text)
 
 
 class Signalled(ProgressListener):
-    """Sends its own process a signal as soon as an update is done."""
+    """Sends its own process a signal as soon as an update is completed."""
 
     def __init__(self, update: int, number: int) -> None:
         self.update, self.number = update, number
@@ -88,50 +88,50 @@ class Signalled(ProgressListener):
             os.kill(os.getpid(), self.number)
 
 
-def train_silently(asked: dict[str, Any], watcher: ProgressListener | None = None) -> None:
-    """For a process of its own: the exit code says how it ended."""
+def train_silently(run_options: dict[str, Any], listener: ProgressListener | None = None) -> None:
+    """Train in this process, which ends with the command's exit code if interrupted."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the shell may have told its children to ignore it
     try:
-        train(asked, watcher or ProgressListener())
+        train(run_options, listener or ProgressListener())
     except Interrupted as stopped:
         raise SystemExit(128 + stopped.received) from None
 
 
-def trained(asked: dict[str, Any], listener: Listener | None = None) -> dict[str, Any]:
-    """What `train` returns or raises, in a process of its own: without checked annotations it is ten times as fast."""
+def trained(run_options: dict[str, Any], listener: Listener | None = None) -> dict[str, Any]:
+    """What `train` returns or raises, run in a subprocess: without checked annotations it is ten times as fast."""
     context = forking()
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_train_and_tell, args=(asked, theirs))
+    receiver, sender = context.Pipe()
+    process = context.Process(target=_train_and_send, args=(run_options, sender))
     process.start()
-    theirs.close()
-    outcome, sayings = ours.recv()
+    sender.close()
+    outcome, messages = receiver.recv()
     process.join()
     if listener is not None:
-        listener.sayings += sayings
+        listener.messages += messages
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
 
 
-def _train_and_tell(asked: dict[str, Any], connection: Any) -> None:
+def _train_and_send(run_options: dict[str, Any], connection: Any) -> None:
     listener = Listener()
     try:
-        connection.send((train(asked, listener), listener.sayings))
-    except Exception as error:  # whatever it is, the test shall see it
-        connection.send((error, listener.sayings))
+        connection.send((train(run_options, listener), listener.messages))
+    except Exception as error:  # any error is passed on to the test
+        connection.send((error, listener.messages))
 
 
 def in_own_process(
-    asked: dict[str, Any], watcher: ProgressListener | None = None
+    run_options: dict[str, Any], listener: ProgressListener | None = None
 ) -> multiprocessing.process.BaseProcess:
-    """A trainer that can be killed. The server that forks it has imported everything already."""
-    process = forking().Process(target=train_silently, args=(asked, watcher))
+    """A training process that can be killed. The server that forks it has already imported everything."""
+    process = forking().Process(target=train_silently, args=(run_options, listener))
     process.start()
     return process
 
 
-def killed_at(asked: dict[str, Any], update: int) -> None:
-    """A trainer that is killed as soon as an update is done."""
-    process = in_own_process(asked, Signalled(update, signal.SIGKILL))
+def killed_at(run_options: dict[str, Any], update: int) -> None:
+    """Start training and kill the process as soon as an update is completed."""
+    process = in_own_process(run_options, Signalled(update, signal.SIGKILL))
     process.join(120)
     assert process.exitcode == -signal.SIGKILL

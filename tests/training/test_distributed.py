@@ -1,4 +1,4 @@
-"""However many processes share the work, the model learns the same."""
+"""Data-parallel training: the number of processes does not change what the model learns."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from glassformer.model import load_model
-from glassformer.training.run_setup import begin, open_run
+from glassformer.training.run_setup import open_run, prepare_run
 from tests.examples import cases, only_in_test_all
 from tests.processes import ROOT
 from tests.training.runs import fingerprint, options, trained
@@ -20,12 +20,12 @@ import torch
 torch.set_default_dtype(torch.float64)
 from glassformer.training.training_loop import Trainer
 from glassformer.training.run_setup import open_run
-from glassformer.training.progress_listener import Watcher
-from glassformer.training.distributed import World, help_as_rank
-rank, size, meeting, run, out = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
-world = help_as_rank(meeting, rank, size) if size > 1 else World()
-trainer = Trainer(open_run(Path(run)), world, Watcher())
-losses = [trainer._gradients(trainer._next_group(), 1000, 1)]
+from glassformer.training.progress_listener import ProgressListener
+from glassformer.training.distributed import ProcessGroup, join_local_group
+rank, size, rendezvous, run, out = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
+group = join_local_group(rendezvous, rank, size) if size > 1 else ProcessGroup()
+trainer = Trainer(open_run(Path(run)), group, ProgressListener())
+losses = [trainer._gradients(trainer._next_batches(), 1000, 1)]
 for _ in range(20):
     trainer._update()
     losses.append(trainer.state.loss)
@@ -38,15 +38,15 @@ if rank == 0:
 
 @pytest.mark.parametrize("parts", cases(3, more=[4, 1]))
 def test_two_ranks_learn_what_one_learns(tmp_path, parts):
-    """Dropout on, in float64, 20 updates over several epochs; with parts that do not divide evenly."""
-    asked = options(tmp_path, parts=parts)
-    with begin(asked, lambda text: None) as run:
+    """With dropout, in float64, 20 updates over several epochs; also when `parts` is no multiple of the ranks."""
+    run_options = options(tmp_path, parts=parts)
+    with prepare_run(run_options, lambda text: None) as run:
         directory = run.directory
     for size in (1, 2):
-        (tmp_path / f"meeting-{size}").mkdir()
+        (tmp_path / f"rendezvous-{size}").mkdir()
         ranks = [
             subprocess.Popen(
-                [sys.executable, "-c", IN_FLOAT64, str(rank), str(size), str(tmp_path / f"meeting-{size}"),
+                [sys.executable, "-c", IN_FLOAT64, str(rank), str(size), str(tmp_path / f"rendezvous-{size}"),
                  str(directory), str(tmp_path / f"{size}.pt")], cwd=ROOT,
             )
             for rank in range(size)
@@ -60,34 +60,34 @@ def test_two_ranks_learn_what_one_learns(tmp_path, parts):
 
 @only_in_test_all
 def test_local_ranks_give_a_whole_run_and_repeat_it(tmp_path):
-    """Two processes of our own making: as good as one, and the same bits each time."""
+    """Two local processes: the same weights as one up to rounding, and the same bits each time."""
     reports, prints = [], []
     for out, ranks in (("a", 2), ("b", 2), ("c", 1)):
-        asked = options(tmp_path, out=out, ranks=ranks, parts=2)
-        reports.append(trained(asked))
-        prints.append(fingerprint(Path(asked["out"])))
+        run_options = options(tmp_path, out=out, ranks=ranks, parts=2)
+        reports.append(trained(run_options))
+        prints.append(fingerprint(Path(run_options["out"])))
     assert prints[0] == prints[1]
     assert reports[0]["machine"]["ranks"] == 2
     assert reports[0]["updates"] == reports[2]["updates"]
     shared, alone = (load_model(next((tmp_path / out).glob("step-24"))) for out in ("a", "c"))
-    for (name, ours), theirs in zip(shared.named_parameters(), alone.parameters(), strict=True):
-        if not name.endswith("k_proj.bias"):  # its gradient is zero but for rounding, which Adam makes large
-            torch.testing.assert_close(ours, theirs, rtol=0, atol=2e-3, msg=name)
+    for (name, weight), expected in zip(shared.named_parameters(), alone.parameters(), strict=True):
+        if not name.endswith("k_proj.bias"):  # its gradient is zero except for rounding, which Adam amplifies
+            torch.testing.assert_close(weight, expected, rtol=0, atol=2e-3, msg=name)
 
 
-def test_a_run_of_two_ranks_is_stopped_and_goes_on(tmp_path):
-    """Ctrl-C reaches the chief; the helper hears it from there, and both leave."""
+def test_a_run_of_two_ranks_is_stopped_and_resumes(tmp_path):
+    """Ctrl-C reaches rank 0, which tells the helper, and both exit."""
     import signal
 
     from tests.training.runs import Signalled, in_own_process
 
     undisturbed = options(tmp_path, out="undisturbed", ranks=2, parts=2)
     trained(undisturbed)
-    asked = options(tmp_path, ranks=2, parts=2)
-    process = in_own_process(asked, Signalled(8, signal.SIGINT))
+    run_options = options(tmp_path, ranks=2, parts=2)
+    process = in_own_process(run_options, Signalled(8, signal.SIGINT))
     process.join(120)
     assert process.exitcode == 130
-    process = in_own_process(asked)
+    process = in_own_process(run_options)
     process.join(120)
     assert process.exitcode == 0
     assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "undisturbed")
@@ -95,10 +95,10 @@ def test_a_run_of_two_ranks_is_stopped_and_goes_on(tmp_path):
 
 @only_in_test_all
 def test_two_ranks_can_be_asked_for_more_updates(tmp_path):
-    """Every rank must know of it, or one would leave the other waiting."""
-    asked = options(tmp_path, ranks=2, parts=2, updates=6)
-    trained(asked)
-    assert trained(asked | {"training": asked["training"] | {"updates": 9}})["updates"] == 9
+    """Every rank must see the new number, or one would leave the other waiting."""
+    run_options = options(tmp_path, ranks=2, parts=2, updates=6)
+    trained(run_options)
+    assert trained(run_options | {"training": run_options["training"] | {"updates": 9}})["updates"] == 9
 
 
 def torchrun(arguments: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -111,23 +111,25 @@ def torchrun(arguments: list[str], cwd: Path) -> subprocess.CompletedProcess[str
 
 @only_in_test_all
 def test_torchrun_trains_with_two_ranks(tmp_path):
-    asked = options(tmp_path, parts=2)
-    sections = {name: section for name, section in asked.items() if isinstance(section, dict)}
+    run_options = options(tmp_path, parts=2)
+    sections = {name: section for name, section in run_options.items() if isinstance(section, dict)}
     settings = [f"{name}.{option}={value}" for name, section in sections.items() for option, value in section.items()]
     flags = [part for setting in settings if not setting.startswith("training.ranks") for part in ("--set", setting)]
-    done = torchrun(["train", "--out", asked["out"], *flags], tmp_path)
+    done = torchrun(["train", "--out", run_options["out"], *flags], tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("BLEU") == 1  # one rank speaks
-    run = open_run(Path(asked["out"]))
+    assert done.stdout.count("BLEU") == 1  # only rank 0 prints
+    run = open_run(Path(run_options["out"]))
     assert run.settings.training.ranks == 2
-    report = trained(asked)  # finished already, also for one process
+    report = trained(run_options)  # already finished, also for a single process
     assert report["machine"]["ranks"] == 2
 
 
 @only_in_test_all
 def test_torchrun_says_once_what_is_wrong(tmp_path):
-    asked = options(tmp_path)
-    done = torchrun(["train", "--out", "run", "--source", asked["data"]["source"], "--target", "nowhere"], tmp_path)
+    run_options = options(tmp_path)
+    done = torchrun(
+        ["train", "--out", "run", "--source", run_options["data"]["source"], "--target", "nowhere"], tmp_path
+    )
     assert done.returncode != 0
     assert done.stderr.count("nowhere cannot be read: No such file or directory.") == 1
     assert not (tmp_path / "run").exists()

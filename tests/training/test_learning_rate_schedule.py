@@ -1,4 +1,4 @@
-"""The learning rate rises, peaks where it should, and falls as its name says."""
+"""Learning-rate schedules: warm-up, peak and decay."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ DECAYS = ["inverse-sqrt", "cosine", "linear", "constant"]
 @given(
     st.sampled_from(DECAYS), st.integers(0, 50), st.integers(1, 200), st.floats(1e-6, 1, allow_nan=False)
 )  # fmt: skip
-def test_it_rises_to_its_peak_and_never_above_it_and_falls_for_ever(decay, warmup, more, peak):
+def test_it_rises_to_its_peak_never_exceeds_it_and_then_only_falls(decay, warmup, more, peak):
     total = warmup + more
     rates = [learning_rate(update, peak, warmup, total, decay) for update in range(1, total + 20)]
     assert all(0 <= rate <= peak * (1 + 1e-12) for rate in rates)
@@ -21,7 +21,7 @@ def test_it_rises_to_its_peak_and_never_above_it_and_falls_for_ever(decay, warmu
     assert falling == sorted(falling, reverse=True)
     if warmup:
         assert rising[-1] == pytest.approx(peak)
-    assert rates[0] > 0, "the first update must do something"
+    assert rates[0] > 0, "the first update must have an effect"
 
 
 def test_known_points():
@@ -36,5 +36,5 @@ def test_the_papers_formula_is_inverse_sqrt():
     """lrate = d_model^-0.5 · min(step^-0.5, step · warmup^-1.5), which peaks at (d_model · warmup)^-0.5."""
     d_model, warmup = 512, 4000
     for step in (1, 10, 3999, 4000, 4001, 100_000):
-        papers = d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
-        assert learning_rate(step, (d_model * warmup) ** -0.5, warmup, 0, "inverse-sqrt") == pytest.approx(papers)
+        expected = d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+        assert learning_rate(step, (d_model * warmup) ** -0.5, warmup, 0, "inverse-sqrt") == pytest.approx(expected)

@@ -1,4 +1,4 @@
-"""The loss counts every real token once, however the sentences are put together."""
+"""Training losses: every real token counts once, however the sentences are batched."""
 
 import numpy as np
 import pytest
@@ -11,15 +11,15 @@ from glassformer.data.padded_batch import make_batch
 from glassformer.data.tokenizer import BOS, EOS, PAD
 from glassformer.model import ModelConfig
 from glassformer.training import summed_loss
-from glassformer.training.loss import agreeing_loss
+from glassformer.training.loss import r_drop_loss
 from tests.examples import max_examples
 from tests.models import build, configs, seeds
 
-ours = {"pad_id": PAD, "bos_id": BOS, "eos_id": EOS}
+OUR_IDS = {"pad_id": PAD, "bos_id": BOS, "eos_id": EOS}
 
 
 def pairs(config: ModelConfig, count: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Sentences of ragged lengths, as they stand in a store."""
+    """Sentences of different lengths, as in a token store."""
     random = np.random.default_rng(seed)
 
     def sentence(vocab_size: int) -> np.ndarray:
@@ -29,24 +29,24 @@ def pairs(config: ModelConfig, count: int, seed: int) -> list[tuple[np.ndarray, 
 
 
 @max_examples(60)
-@given(configs(**ours), seeds, st.floats(0, 0.5))
+@given(configs(**OUR_IDS), seeds, st.floats(0, 0.5))
 @torch.no_grad()
 def test_it_is_the_sum_over_sentences_alone(config, seed, smoothing):
-    """Written out: -(1 - ε) log p(right) - ε mean of log p(all), for each token of each sentence by itself."""
+    """Written out: -(1 - ε) log p(target) - ε mean of log p(all), for each token of each sentence on its own."""
     model = build(config, seed)
     data = pairs(config, 4, seed)
     expected = 0.0
     for source, target in data:
         target_in = torch.tensor([[BOS, *target[:-1]]])
         log_p = model(torch.tensor(source)[None], target_in)[0].log_softmax(-1)
-        right = log_p[torch.arange(len(target)), torch.tensor(target)]
-        expected -= ((1 - smoothing) * right + smoothing * log_p.mean(-1)).sum().item()
+        target_log_p = log_p[torch.arange(len(target)), torch.tensor(target)]
+        expected -= ((1 - smoothing) * target_log_p + smoothing * log_p.mean(-1)).sum().item()
     assert summed_loss(model, make_batch(data), smoothing).item() == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("together", [32, 8, 1])
-def test_one_batch_of_32_equals_4_of_8_equals_32_of_1(together):
-    """transformers PR#34191, OpenNMT-py#2209: accumulation that averages averages. In float64, to 1e-12."""
+@pytest.mark.parametrize("batch_size", [32, 8, 1])
+def test_one_batch_of_32_equals_4_of_8_equals_32_of_1(batch_size):
+    """transformers PR#34191, OpenNMT-py#2209: gradient accumulation that averages averages. In float64, to 1e-12."""
     config = ModelConfig(vocab_size=30, d_model=16, n_heads=2, d_ff=16, encoder_layers=2, decoder_layers=2, dropout=0.0)
     data = pairs(config, 32, seed=1)
     tokens = make_batch(data).tokens
@@ -58,8 +58,8 @@ def test_one_batch_of_32_equals_4_of_8_equals_32_of_1(together):
             (summed_loss(model, make_batch(data[start : start + size]), 0.1) / tokens).backward()
         return [weight.grad for weight in model.parameters()]
 
-    for ours, whole in zip(gradients(together), gradients(32), strict=True):
-        torch.testing.assert_close(ours, whole, rtol=0, atol=1e-12)
+    for accumulated, whole in zip(gradients(batch_size), gradients(32), strict=True):
+        torch.testing.assert_close(accumulated, whole, rtol=0, atol=1e-12)
 
 
 def test_the_target_is_shifted_exactly_once():
@@ -72,59 +72,60 @@ def test_the_target_is_shifted_exactly_once():
 
 
 @max_examples(60)
-@given(configs(**ours), seeds, st.floats(0, 0.5))
+@given(configs(**OUR_IDS), seeds, st.floats(0, 0.5))
 def test_the_gradients_made_with_the_logits_are_autograds(config, seed, smoothing):
-    """The fused way, and torch's own through the open projection: loss and every gradient, in float64."""
+    """The fused loss against torch's autograd through the explicit projection: every gradient, in float64."""
     data = make_batch(pairs(config, 5, seed))
-    found = []
-    for listened in (False, True):
+    gradients = []
+    for with_listener in (False, True):  # a listener on the logits rules out the fused loss
         model = build(config, seed)
-        if listened:
+        if with_listener:
             model.logits.listeners.append(lambda x: x)
         (summed_loss(model, data, smoothing) * 0.7).backward()
-        found.append([weight.grad for weight in model.parameters()])
-    for ours_, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours_, theirs, rtol=1e-9, atol=1e-11)
+        gradients.append([weight.grad for weight in model.parameters()])
+    for fused, explicit in zip(*gradients, strict=True):
+        torch.testing.assert_close(fused, explicit, rtol=1e-9, atol=1e-11)
 
 
 @max_examples(60)
-@given(configs(**ours), seeds, st.floats(0, 0.5), st.floats(0.1, 10))
-def test_agreement_has_autograds_gradients_and_costs_nothing_where_passes_agree(config, seed, smoothing, agreement):
+@given(configs(**OUR_IDS), seeds, st.floats(0, 0.5), st.floats(0.1, 10))
+def test_r_drop_has_autograds_gradients_and_is_zero_where_passes_agree(config, seed, smoothing, r_drop):
     data = make_batch(pairs(config, 5, seed))
-    found = []
-    for listened in (False, True):
+    results = []
+    for with_listener in (False, True):
         model = build(config.model_copy(update={"dropout": 0.3}), seed).train()
-        if listened:
+        if with_listener:
             model.logits.listeners.append(lambda x: x)
         torch.manual_seed(seed)
-        loss = agreeing_loss(model, data, smoothing, agreement)
+        loss = r_drop_loss(model, data, smoothing, r_drop)
         (loss * 0.7).backward()
-        found.append([loss.detach(), *(weight.grad for weight in model.parameters())])
-    for ours_, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours_, theirs, rtol=1e-9, atol=1e-11)
+        results.append([loss.detach(), *(weight.grad for weight in model.parameters())])
+    for fused, explicit in zip(*results, strict=True):
+        torch.testing.assert_close(fused, explicit, rtol=1e-9, atol=1e-11)
     model.eval()
-    alike = agreeing_loss(model, data, smoothing, agreement).item()
-    assert alike == pytest.approx(summed_loss(model, data, smoothing).item(), rel=1e-9)
+    without_dropout = r_drop_loss(model, data, smoothing, r_drop).item()
+    assert without_dropout == pytest.approx(summed_loss(model, data, smoothing).item(), rel=1e-9)
 
 
-def test_agreement_is_the_papers_divergence_of_two_passes():
-    """½ KL(p‖q) + ½ KL(q‖p) of two passes, each token for itself, as torch has it."""
+def test_r_drop_is_the_papers_divergence_of_two_passes():
+    """½ KL(p‖q) + ½ KL(q‖p) of two passes, token by token, computed with torch's kl_div."""
     config = ModelConfig(vocab_size=30, d_model=8, n_heads=2, d_ff=8, encoder_layers=1, decoder_layers=1, dropout=0.4)
     model, data = build(config, seed=4).train(), make_batch(pairs(config, 70, seed=4))
     torch.manual_seed(7)
     both = data.twice()
-    log_p, log_q = model(both.source, both.target_in).log_softmax(-1)[both.real].chunk(2)
-    apart = sum(
+    log_p, log_q = model(both.source, both.target_in).log_softmax(-1)[both.target_mask].chunk(2)
+    divergence = sum(
         F.kl_div(one, other, reduction="sum", log_target=True) for one, other in ((log_p, log_q), (log_q, log_p))
     )
-    wanted = data.target_out[data.real]
-    right = -sum(one.gather(1, wanted[:, None]).sum() for one in (log_p, log_q)) / 2
+    targets = data.target_out[data.target_mask]
+    cross_entropy = -sum(log_probs.gather(1, targets[:, None]).sum() for log_probs in (log_p, log_q)) / 2
     torch.manual_seed(7)
-    assert agreeing_loss(model, data, 0.0, 3.0).item() == pytest.approx((right + 3 / 2 * apart / 2).item(), rel=1e-9)
+    expected = (cross_entropy + 3 / 2 * divergence / 2).item()
+    assert r_drop_loss(model, data, 0.0, 3.0).item() == pytest.approx(expected, rel=1e-9)
 
 
-def test_many_rows_are_as_good_as_few():
-    """More positions than fit in one chunk."""
+def test_several_chunks_give_the_same_loss_as_one():
+    """With more positions than fit in one chunk."""
     config = ModelConfig(vocab_size=30, d_model=8, n_heads=2, d_ff=8, encoder_layers=1, decoder_layers=1, dropout=0.0)
     data = pairs(config, 90, seed=3)
     assert make_batch(data).tokens > 300

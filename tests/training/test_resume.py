@@ -1,4 +1,4 @@
-"""Whatever interrupts a run costs nothing: the same command ends with the same bits."""
+"""Resuming: after any interruption the same command ends with the same bits."""
 
 import os
 import random
@@ -28,37 +28,37 @@ KILLS = int(os.environ.get("GLASSFORMER_KILLS", "40"))
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory) -> dict[str, str]:
-    """What an undisturbed run ends with."""
-    return fingerprint(undisturbed(tmp_path_factory.mktemp("undisturbed")))
+    """Fingerprint of an uninterrupted run."""
+    return fingerprint(run_without_interruption(tmp_path_factory.mktemp("uninterrupted")))
 
 
-def undisturbed(folder: Path) -> Path:
-    asked = options(folder)
-    process = in_own_process(asked)
+def run_without_interruption(folder: Path) -> Path:
+    run_options = options(folder)
+    process = in_own_process(run_options)
     process.join(120)
     assert process.exitcode == 0
-    return Path(asked["out"])
+    return Path(run_options["out"])
 
 
 def test_a_run_is_the_same_every_time(uninterrupted, tmp_path):
-    assert fingerprint(undisturbed(tmp_path)) == uninterrupted
+    assert fingerprint(run_without_interruption(tmp_path)) == uninterrupted
 
 
 @only_in_test_all
 def test_killed_at_random_moments_it_ends_with_the_same_bits(uninterrupted, tmp_path):
-    """Dropout and accumulation on, in the middle of epochs, of validations and of saves. `GLASSFORMER_KILLS=200`."""
+    """With dropout and gradient accumulation; kills hit epochs, validations and saves. `GLASSFORMER_KILLS=200`."""
     started = time.monotonic()
-    undisturbed(tmp_path / "timed")
+    run_without_interruption(tmp_path / "timed")
     shortest = time.monotonic() - started
-    moments = random.Random()  # new ones every time; the seed is of no use, for the clock decides
+    moments = random.Random()  # not seeded: the clock decides anyway where a kill hits
     killed = 0
     for number in range(10 * KILLS):
-        asked = options(tmp_path, out=f"run-{number}")
+        run_options = options(tmp_path, out=f"run-{number}")
         times = 0
         process = None
-        while process is None or process.exitcode != 0:  # one run, killed until it gets through
+        while process is None or process.exitcode != 0:  # one run, killed and restarted until it completes
             started = time.monotonic()
-            process = in_own_process(asked)
+            process = in_own_process(run_options)
             process.join(moments.uniform(0.1, 1) * shortest if times < 4 else 120)
             if process.exitcode is None:
                 process.kill()
@@ -68,121 +68,121 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(uninterrupted, tmp_
             elif times == 0:
                 shortest = min(shortest, time.monotonic() - started)
         assert process.exitcode == 0
-        assert fingerprint(Path(asked["out"])) == uninterrupted, f"killed {times} times"
+        assert fingerprint(Path(run_options["out"])) == uninterrupted, f"killed {times} times"
         if killed >= KILLS:
             return
-    pytest.fail(f"only {killed} of {KILLS} kills hit a running trainer")
+    pytest.fail(f"only {killed} of {KILLS} kills hit a running training process")
 
 
 @pytest.mark.parametrize("update", cases(1, 7, more=[6, 12, 23]))
 def test_killed_after_any_update_it_ends_with_the_same_bits(uninterrupted, tmp_path, update):
-    """Before the first save, just before and after one, and shortly before the end."""
-    asked = options(tmp_path)
-    killed_at(asked, update)
-    in_own_process(asked).join(120)
-    assert fingerprint(Path(asked["out"])) == uninterrupted
+    """Before the first checkpoint, just before and after one, and shortly before the end."""
+    run_options = options(tmp_path)
+    killed_at(run_options, update)
+    in_own_process(run_options).join(120)
+    assert fingerprint(Path(run_options["out"])) == uninterrupted
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_asked_to_stop_it_saves_and_leaves(uninterrupted, tmp_path, number):
-    """After the update in which it was asked."""
-    asked = options(tmp_path)
-    run = Path(asked["out"])
-    process = in_own_process(asked, Signalled(8, number))
+def test_on_a_stop_signal_it_saves_and_exits(uninterrupted, tmp_path, number):
+    """After the update during which the signal came."""
+    run_options = options(tmp_path)
+    run = Path(run_options["out"])
+    process = in_own_process(run_options, Signalled(8, number))
     process.join(120)
     assert process.exitcode == 128 + number
     assert newest_checkpoint(run, pytest.fail).state.update == 8
-    in_own_process(asked).join(120)
+    in_own_process(run_options).join(120)
     assert fingerprint(run) == uninterrupted
 
 
 @only_in_test_all
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_asked_from_outside_it_leaves_within_five_seconds(tmp_path, number):
-    asked = options(tmp_path, updates=100_000)
-    process = in_own_process(asked)
-    while not (Path(asked["out"]) / "step-6").exists():
+def test_on_a_signal_from_outside_it_exits_within_five_seconds(tmp_path, number):
+    run_options = options(tmp_path, updates=100_000)
+    process = in_own_process(run_options)
+    while not (Path(run_options["out"]) / "step-6").exists():
         assert process.is_alive()
         time.sleep(0.01)
     os.kill(process.pid, number)
-    asked_at = time.monotonic()
+    signalled_at = time.monotonic()
     process.join(20)
-    assert time.monotonic() - asked_at < 5
+    assert time.monotonic() - signalled_at < 5
     assert process.exitcode == 128 + number
-    assert newest_checkpoint(Path(asked["out"]), pytest.fail).state.update >= 6
+    assert newest_checkpoint(Path(run_options["out"]), pytest.fail).state.update >= 6
 
 
 def stopped_after_twelve(tmp_path: Path) -> dict:
-    """A run with two checkpoints, step-6 and step-12, and more to do."""
-    asked = options(tmp_path)
-    killed_at(asked, 13)
-    return asked
+    """An unfinished run with two checkpoints, step-6 and step-12."""
+    run_options = options(tmp_path)
+    killed_at(run_options, 13)
+    return run_options
 
 
 @pytest.mark.parametrize(
     "file", cases("model.safetensors", more=["optimizer.safetensors", "state.json", "manifest.json"])
 )
-def test_a_damaged_checkpoint_is_set_aside_loudly(uninterrupted, tmp_path, file):
-    asked = stopped_after_twelve(tmp_path)
-    run = Path(asked["out"])
+def test_a_damaged_checkpoint_is_renamed_and_reported(uninterrupted, tmp_path, file):
+    run_options = stopped_after_twelve(tmp_path)
+    run = Path(run_options["out"])
     path = run / "step-12" / file
     contents = bytearray(path.read_bytes())
     contents[len(contents) // 2] ^= 1
     path.write_bytes(contents)
     listener = Listener()
-    trained(asked, listener)
-    assert any("step-12" in text and "damaged-step-12" in text for text in listener.sayings), listener.sayings
-    assert any("Going on from" in text and "step-6" in text for text in listener.sayings)
+    trained(run_options, listener)
+    assert any("step-12" in text and "damaged-step-12" in text for text in listener.messages), listener.messages
+    assert any("Resuming from" in text and "step-6" in text for text in listener.messages)
     assert (run / "damaged-step-12").is_dir()
     assert fingerprint(run) == uninterrupted
 
 
-def test_two_trainers_on_one_directory_the_second_refuses(tmp_path):
-    asked = options(tmp_path, updates=100_000)
-    run = Path(asked["out"])
-    process = in_own_process(asked)
+def test_a_second_process_on_the_same_directory_is_refused(tmp_path):
+    run_options = options(tmp_path, updates=100_000)
+    run = Path(run_options["out"])
+    process = in_own_process(run_options)
     while not (run / "step-6").exists():
         assert process.is_alive()
         time.sleep(0.01)
     try:
         with pytest.raises(DirectoryError, match=rf"another process \(process {process.pid} on "):
-            trained(asked)
+            trained(run_options)
     finally:
         process.kill()
         process.join()
 
 
-def test_what_a_killed_save_left_is_swept_away(tmp_path):
-    asked = stopped_after_twelve(tmp_path)
-    left = Path(asked["out"]) / ".building-step-18-12345678"
-    left.mkdir()
-    (left / "model.safetensors").write_bytes(b"half")
-    train_silently(asked)
-    assert not left.exists()
+def test_what_a_killed_save_left_is_removed(tmp_path):
+    run_options = stopped_after_twelve(tmp_path)
+    leftover = Path(run_options["out"]) / ".building-step-18-12345678"
+    leftover.mkdir()
+    (leftover / "model.safetensors").write_bytes(b"half")
+    train_silently(run_options)
+    assert not leftover.exists()
 
 
 def test_other_settings_are_refused_by_name(tmp_path):
-    asked = stopped_after_twelve(tmp_path)
-    changed = asked | {"seed": 2, "training": asked["training"] | {"label_smoothing": 0.2}}
+    run_options = stopped_after_twelve(tmp_path)
+    changed = run_options | {"seed": 2, "training": run_options["training"] | {"label_smoothing": 0.2}}
     with pytest.raises(SettingsError, match=r"label_smoothing was 0.1 and is now 0.2; seed was 1 and is now 2"):
         trained(changed)
 
 
 def test_another_corpus_is_refused(tmp_path):
-    asked = stopped_after_twelve(tmp_path)
-    with Path(asked["data"]["target"]).open("r+") as file:
+    run_options = stopped_after_twelve(tmp_path)
+    with Path(run_options["data"]["target"]).open("r+") as file:
         file.write("X")
-    with pytest.raises(GlassformerError, match="The corpus is no longer the one"):
-        trained(asked)
+    with pytest.raises(GlassformerError, match=r"The corpus has changed since .* was started"):
+        trained(run_options)
 
 
 def test_a_finished_run_says_so_and_can_be_asked_for_more(tmp_path):
-    asked = options(tmp_path)
-    first = trained(asked)
+    run_options = options(tmp_path)
+    first = trained(run_options)
     listener = Listener()
-    assert trained(asked, listener) == first
-    assert any(re.search("finished already: all 24 updates are done", text) for text in listener.sayings)
+    assert trained(run_options, listener) == first
+    assert any(re.search("already finished: all 24 updates completed", text) for text in listener.messages)
     listener = Listener()
-    more = trained(asked | {"training": asked["training"] | {"updates": 30}}, listener)
+    more = trained(run_options | {"training": run_options["training"] | {"updates": 30}}, listener)
     assert more["updates"] == 30
-    assert any("training.updates was 24 and is now 30" in text for text in listener.sayings)
+    assert any("training.updates was 24 and is now 30" in text for text in listener.messages)

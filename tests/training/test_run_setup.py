@@ -1,4 +1,4 @@
-"""What a run does with what it is given, and what it leaves behind."""
+"""Runs from options to report: defaults, checks, averaging, early stopping and the files they write."""
 
 import json
 import re
@@ -15,9 +15,8 @@ from glassformer.errors import DirectoryError, GlassformerError
 from glassformer.model import load_model, n_parameters, preset
 from glassformer.model.directory import read_weights
 from glassformer.model_location import find_model
-from glassformer.training import RunSettings, train
-from glassformer.training import run_resources as machine
-from glassformer.training.default_choices import SIZES, choose_model, choose_tokenizer
+from glassformer.training import RunSettings, run_resources, train
+from glassformer.training.default_choices import DEFAULTS_BY_PAIRS, choose_model, choose_tokenizer
 from glassformer.training.run_settings import DataSettings
 from glassformer.training.weight_averaging import MovingAverage, mean, using_weights
 from glassformer.translator import Translator
@@ -27,9 +26,9 @@ from tests.training.runs import Listener, options, trained, write_corpus
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> tuple[Path, dict]:
     here = tmp_path_factory.mktemp("finished")
-    asked = options(here)
-    asked["data"] |= write_corpus(here / "text", 12, "test")
-    return here / "run", trained(asked)
+    run_options = options(here)
+    run_options["data"] |= write_corpus(here / "text", 12, "test")
+    return here / "run", trained(run_options)
 
 
 def test_it_leaves_a_model_a_score_and_a_report(finished):
@@ -59,7 +58,7 @@ def test_run_toml_is_what_was_used(finished):
     assert RunSettings(**json.loads(settings.as_json())) == settings
 
 
-def test_metrics_say_how_it_went(finished):
+def test_metrics_record_losses_and_scores(finished):
     lines = [json.loads(line) for line in (finished[0] / "metrics.jsonl").read_text().splitlines()]
     assert [line["update"] for line in lines if "loss" in line] == [5, 10, 15, 20]
     assert [line["update"] for line in lines if "dev_bleu" in line] == [6, 12, 18, 24]
@@ -75,22 +74,22 @@ def test_the_page_is_one_file_that_fetches_nothing_and_runs_nothing(finished):
 
 
 def test_blank_lines_of_a_test_set_stay_blank(tmp_path):
-    asked = options(tmp_path, updates=3)
-    asked["data"] |= write_corpus(tmp_path / "text", 5, "test")
+    run_options = options(tmp_path, updates=3)
+    run_options["data"] |= write_corpus(tmp_path / "text", 5, "test")
     for side in ("source", "target"):
-        path = Path(asked["data"][f"test_{side}"])
+        path = Path(run_options["data"][f"test_{side}"])
         path.write_text("\n" + path.read_text() + "  \n")
-    trained(asked)
+    trained(run_options)
     lines = (tmp_path / "run/test.translations.txt").read_text().split("\n")
     assert (len(lines), lines[0], lines[6]) == (8, "", "")
 
 
-def test_text_in_the_page_is_text(tmp_path):
-    """Sentences are full of brackets; a page must not take them for its own."""
-    asked = options(tmp_path, updates=6)
-    source = Path(asked["data"]["dev_source"])
+def test_text_in_the_page_is_escaped(tmp_path):
+    """Sentences may contain markup; the page must escape it."""
+    run_options = options(tmp_path, updates=6)
+    source = Path(run_options["data"]["dev_source"])
     source.write_text(source.read_text().replace("The ", "<img src=x> & [/red] ", 1))
-    trained(asked)
+    trained(run_options)
     page = (tmp_path / "run/report.html").read_text()
     assert "<img" not in page
     assert "&lt;img src=x&gt; &amp; [/red]" in page
@@ -99,43 +98,43 @@ def test_text_in_the_page_is_text(tmp_path):
 def test_a_dev_set_is_split_off_and_kept_apart(tmp_path):
     files = write_corpus(tmp_path, 400)
     held = DevSplit(corpus(*files.values()), one_in=20)
-    dev, rest = {pair.source for pair in held}, {pair.source for pair in held.others}
+    dev, rest = {pair.source for pair in held}, {pair.source for pair in held.complement}
     assert not dev & rest
     assert len(dev) + len(rest) == 400
     assert 5 <= len(dev) <= 40
-    asked = options(tmp_path, updates=3) | {"data": files}
-    assert trained(asked)["scored_on"] == "dev"
+    run_options = options(tmp_path, updates=3) | {"data": files}
+    assert trained(run_options)["scored_on"] == "dev"
 
 
 def test_any_symbols_can_be_learned(tmp_path):
-    """Letters to sounds, with spaces between the sounds: the tokens are what stands between spaces."""
+    """Letters to sounds, separated by spaces: each space-separated symbol is a token."""
     words = [sentence.source.split()[1] for sentence in street.sentences("train", 300)]
     lines = [f"{' '.join(word)}\t{' '.join(letter.upper() + '1' for letter in word)}\n" for word in words]
     (tmp_path / "sounds.tsv").write_text("".join(lines))
-    asked = options(tmp_path, updates=6) | {
+    run_options = options(tmp_path, updates=6) | {
         "data": {"source": str(tmp_path / "sounds.tsv")},
         "tokenizer": {"kind": "word", "vocab_size": 200, "joint": False},
     }
-    report = trained(asked)
+    report = trained(run_options)
     assert report["pairs"] > 250
 
 
 @pytest.mark.parametrize("average", ["none", "ema", "last"])
-def test_what_is_kept_is_the_average_asked_for(tmp_path, average):
-    asked = options(tmp_path, average=average, average_last=3, keep=9, updates=18)
-    asked["validation"] |= {"metric": "loss"}
-    trained(asked)
+def test_the_best_model_has_the_requested_average(tmp_path, average):
+    run_options = options(tmp_path, average=average, average_last=3, keep=9, updates=18)
+    run_options["validation"] |= {"metric": "loss"}
+    trained(run_options)
     run = tmp_path / "run"
     best = max(run.glob("best-*"), key=lambda path: int(path.name.split("-")[1]))
     update = int(best.name.split("-")[1])
-    kept = read_weights(best / "model.safetensors")
+    best_weights = read_weights(best / "model.safetensors")
     steps = [read_weights(run / f"step-{update - 6 * k}" / "model.safetensors") for k in range(3) if update > 6 * k]
     expected = {
         "none": steps[0],
         "ema": read_weights(run / f"step-{update}" / "average.safetensors") if average == "ema" else {},
         "last": mean(steps),
     }[average]
-    for name, weight in kept.items():
+    for name, weight in best_weights.items():
         torch.testing.assert_close(weight, expected[name], rtol=0, atol=1e-7)
 
 
@@ -150,59 +149,59 @@ def test_the_moving_average_is_its_formula():
         expected = decay * expected + (1 - decay) * model.weight.detach()
         average.update(model, number)
     torch.testing.assert_close(average.weights["weight"], expected)
-    own = model.weight.detach().clone()
+    original = model.weight.detach().clone()
     with using_weights(model, average.weights):
         torch.testing.assert_close(model.weight, expected)
-    assert torch.equal(model.weight, own)
+    assert torch.equal(model.weight, original)
 
 
 def test_training_ends_early_when_nothing_gets_better(tmp_path):
-    asked = options(tmp_path, updates=600, learning_rate=1e-12)
-    asked["validation"] |= {"patience": 2}
-    report = trained(asked)
+    run_options = options(tmp_path, updates=600, learning_rate=1e-12)
+    run_options["validation"] |= {"patience": 2}
+    report = trained(run_options)
     assert report["updates"] == 18
-    assert report["ended"] == "no better bleu in 2 validations"
+    assert report["ended"] == "early stopping, no better bleu in 2 validations"
 
 
 def test_gradients_that_are_not_finite_are_skipped_and_then_end_the_run(tmp_path):
-    asked = options(tmp_path, updates=600, learning_rate=1e30, warmup=0, clip=0.0)
+    run_options = options(tmp_path, updates=600, learning_rate=1e30, warmup=0, clip=0.0)
     listener = Listener()
-    with pytest.raises(GlassformerError, match="5 updates in a row had a gradient that is not finite") as error:
-        trained(asked, listener)
-    assert sum("left out: its gradient is not finite" in text for text in listener.sayings) == 5
-    kept = Path(re.search(r"batch is in (\S+\.json)", str(error.value))[1])
-    batch = json.loads(kept.read_text())
+    with pytest.raises(GlassformerError, match="5 consecutive updates had a gradient that is not finite") as error:
+        trained(run_options, listener)
+    assert sum("skipped: its gradient is not finite" in text for text in listener.messages) == 5
+    path = Path(re.search(r"batch is in (\S+\.json)", str(error.value))[1])
+    batch = json.loads(path.read_text())
     assert set(batch[0]) == {"pair", "source", "target"}
-    assert batch[0]["source"] in Path(asked["data"]["source"]).read_text()
+    assert batch[0]["source"] in Path(run_options["data"]["source"]).read_text()
 
 
 def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch):
     import errno
 
-    from glassformer.training import training_loop as loop
+    from glassformer.training import training_loop
 
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "metrics.jsonl")
 
-    monkeypatch.setattr(loop.Trainer, "_log_line", full)
+    monkeypatch.setattr(training_loop.Trainer, "_log_line", full)
     with pytest.raises(DirectoryError, match=r"No space left on device \(metrics.jsonl\)"):
         train(options(tmp_path))
 
 
-def test_fine_tuning_goes_on_from_a_model_with_its_vocabulary(finished, tmp_path):
+def test_fine_tuning_starts_from_a_model_with_its_vocabulary(finished, tmp_path):
     run, _ = finished
-    asked = options(tmp_path, updates=2) | {"finetune": str(run)}
-    del asked["model"], asked["tokenizer"]
-    trained(asked)
+    run_options = options(tmp_path, updates=2) | {"finetune": str(run)}
+    del run_options["model"], run_options["tokenizer"]
+    trained(run_options)
     before, after = (read_weights(next(path.glob("best-*")) / "model.safetensors") for path in (run, tmp_path / "run"))
     moved = max((before[name] - after[name]).abs().max().item() for name in before)
     assert 0 < moved < 0.1
-    ours = tmp_path / "run/tokenizer/joint.model"
-    assert ours.read_bytes() == (run / "tokenizer/joint.model").read_bytes()
+    vocabulary = tmp_path / "run/tokenizer/joint.model"
+    assert vocabulary.read_bytes() == (run / "tokenizer/joint.model").read_bytes()
 
 
-def test_choices_grow_with_the_corpus():
-    sizes = [size for size, *_ in SIZES]
+def test_defaults_grow_with_the_corpus():
+    sizes = [size for size, *_ in DEFAULTS_BY_PAIRS]
     assert sizes == sorted(sizes)
     vocabularies = [choose_tokenizer(int(min(size, 1e9))).vocab_size for size in sizes]
     assert vocabularies == sorted(vocabularies)
@@ -219,7 +218,7 @@ def test_settings_survive_toml(tmp_path):
 
 
 def test_bfloat16_learns_too(tmp_path):
-    """Where the hardware is not faster with it, it can still be asked for; weights stay in float32."""
+    """It can be requested even where the hardware is not faster with it; weights stay in float32."""
     report = trained(options(tmp_path, precision="bfloat16", learning_rate=0.01))
     lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
     losses = [line["loss"] for line in lines if "loss" in line]
@@ -229,18 +228,18 @@ def test_bfloat16_learns_too(tmp_path):
 
 
 def test_ranks_fit_into_memory_and_cores(monkeypatch):
-    monkeypatch.setattr(machine, "cores", lambda: 64)
-    assert machine.choose_ranks(parameters=1_000_000) == machine.MOST_RANKS
-    assert machine.choose_ranks(parameters=10**12) == 1
-    monkeypatch.setattr(machine, "cores", lambda: 2)
-    assert machine.choose_ranks(parameters=1_000_000) == 2
+    monkeypatch.setattr(run_resources, "cores", lambda: 64)
+    assert run_resources.choose_ranks(parameters=1_000_000) == run_resources.MAX_RANKS
+    assert run_resources.choose_ranks(parameters=10**12) == 1
+    monkeypatch.setattr(run_resources, "cores", lambda: 2)
+    assert run_resources.choose_ranks(parameters=1_000_000) == 2
 
 
-def test_a_large_run_is_planned_without_being_made():
+def test_the_parameters_of_a_large_model_are_counted_without_building_it():
     assert n_parameters(preset("paper-base")) == 63_082_496
 
 
-def test_the_built_in_model_knows_whom_it_means():
+def test_the_built_in_model_translates_the_pronoun_examples():
     translator = Translator.load("street")
     assert translator.translate(list(street.PRONOUN_EXAMPLES)) == list(street.PRONOUN_EXAMPLES.values())
     assert translator.translate(["", "   "]) == ["", ""]

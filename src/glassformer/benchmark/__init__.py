@@ -1,1 +1,1 @@
-"""Speed of a model beside other systems that can run it."""
+"""Speed benchmark of a model against other systems that can run it."""

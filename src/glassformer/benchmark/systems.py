@@ -1,6 +1,6 @@
-"""Whoever can translate ids with the same weights: we in each precision, CTranslate2, Hugging Face.
+"""Systems that can run the same weights: Glassformer in each precision, CTranslate2, Hugging Face.
 
-Each runs in a process of its own, so that its memory is its own and none disturbs another while it waits for its turn.
+Each runs in its own process, so that memory is measured separately and idle systems do not disturb the running one.
 """
 
 import multiprocessing
@@ -33,33 +33,33 @@ Sources = Sequence[Sequence[int]]
 
 @dataclass(frozen=True)
 class BenchmarkTask:
-    """What everybody is asked to do."""
+    """The sentences that every system translates, and the settings."""
 
     sources: Sources
     beam: Beam
     sentences: int
-    """How many go together."""
+    """Sentences per batch."""
 
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What a task took."""
+    """Time taken and tokens generated."""
 
     seconds: float
     tokens: int
 
 
 def available_systems(config: ModelConfig) -> dict[str, str]:
-    """Every contestant, and why it stays out; "" if it comes."""
-    ours = {f"glassformer {precision}": "" for precision in PRECISIONS}
+    """Every system, with the reason why it cannot take part; "" if it can."""
+    glassformer = {f"glassformer {precision}": "" for precision in PRECISIONS}
     options = unsupported(config)
-    refusal = f"cannot hold {', '.join(options)}" if options else ""
+    reason = f"does not support {', '.join(options)}" if options else ""
     missing = "" if find_spec("ctranslate2") else "is not installed"
-    ct2 = {f"ctranslate2 {precision}": missing or refusal for precision in ("float32", "int8")}
-    return {**ours, **ct2, "hugging face": _not_hugging_face(config), "glassformer plain": ""}
+    ct2 = {f"ctranslate2 {precision}": missing or reason for precision in ("float32", "int8")}
+    return {**glassformer, **ct2, "hugging face": _why_not_hugging_face(config), "glassformer plain": ""}
 
 
-def _not_hugging_face(config: ModelConfig) -> str:
+def _why_not_hugging_face(config: ModelConfig) -> str:
     if not find_spec("transformers"):
         return "is not installed"
     try:
@@ -70,69 +70,69 @@ def _not_hugging_face(config: ModelConfig) -> str:
 
 
 class System:
-    """One of them, in its process."""
+    """A system in its own process."""
 
     def __init__(self, name: str, directory: Path) -> None:
         context = multiprocessing.get_context("spawn")
         self.name = name
-        self._here, there = context.Pipe()
-        self._process = context.Process(target=_serve, args=(there, name, directory), daemon=True)
+        self._connection, child_connection = context.Pipe()
+        self._process = context.Process(target=_serve, args=(child_connection, name, directory), daemon=True)
         self._process.start()
-        there.close()
-        self._answer()  # it is ready
+        child_connection.close()
+        self._receive()  # it is ready
 
     def run(self, task: BenchmarkTask) -> TaskResult:
-        """Do all of it, as fast as this machine allows."""
-        self._here.send(("run", task))
-        return self._answer()
+        """Translate all sentences, batched."""
+        self._connection.send(("run", task))
+        return self._receive()
 
-    def one_by_one(self, task: BenchmarkTask) -> list[float]:
-        """Seconds for each sentence alone: how long somebody waits."""
-        self._here.send(("one by one", task))
-        return self._answer()
+    def latencies(self, task: BenchmarkTask) -> list[float]:
+        """Seconds for each sentence by itself."""
+        self._connection.send(("latencies", task))
+        return self._receive()
 
-    def peak(self) -> int:
-        """The most bytes that it has had."""
-        self._here.send(("peak", None))
-        return self._answer()
+    def peak_memory(self) -> int:
+        """Peak memory of the process, in bytes."""
+        self._connection.send(("peak memory", None))
+        return self._receive()
 
     def close(self) -> None:
-        self._here.close()
+        self._connection.close()
         self._process.join(10)
         if self._process.is_alive():
             self._process.kill()
 
-    def _answer(self) -> Any:
+    def _receive(self) -> Any:
         try:
-            found = self._here.recv()
+            result = self._connection.recv()
         except EOFError:
-            raise InputError(f"{self.name} ended without a word: it was probably out of memory.") from None
-        if isinstance(found, str):
-            raise InputError(f"{self.name} failed: {found}")
-        return found
+            raise InputError(f"{self.name} exited without a result: it probably ran out of memory.") from None
+        if isinstance(result, str):
+            raise InputError(f"{self.name} failed: {result}")
+        return result
 
 
-def _serve(asked: Connection, name: str, directory: Path) -> None:
-    """Answer until nobody asks."""
+def _serve(connection: Connection, name: str, directory: Path) -> None:
+    """Process requests until the connection is closed."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     try:
-        translate = _opened(name, load_model(directory))
-        asked.send(True)
+        translate = _translate_function(name, load_model(directory))
+        connection.send(True)
         while True:
-            what, task = asked.recv()
-            if what == "run":
+            command, task = connection.recv()
+            if command == "run":
                 start = time.perf_counter()
                 tokens = translate(task)
-                asked.send(TaskResult(time.perf_counter() - start, tokens))
-            elif what == "one by one":
-                asked.send([_seconds(translate, BenchmarkTask([source], task.beam, 1)) for source in task.sources])
+                connection.send(TaskResult(time.perf_counter() - start, tokens))
+            elif command == "latencies":
+                connection.send([_seconds(translate, BenchmarkTask([source], task.beam, 1)) for source in task.sources])
             else:
-                asked.send(peak_memory())
+                connection.send(peak_memory())
     except EOFError:
         pass
-    except Exception:  # whatever it is, the one who asked tells it
-        asked.send(traceback.format_exc(limit=-2))
+    except Exception:  # reported by the parent process
+        connection.send(traceback.format_exc(limit=-2))
 
 
 def _seconds(translate: Callable[[BenchmarkTask], int], task: BenchmarkTask) -> float:
@@ -141,38 +141,38 @@ def _seconds(translate: Callable[[BenchmarkTask], int], task: BenchmarkTask) -> 
     return time.perf_counter() - start
 
 
-def _opened(name: str, model: Transformer) -> Callable[[BenchmarkTask], int]:
-    """A function that translates, and returns how many tokens it wrote, ends included."""
+def _translate_function(name: str, model: Transformer) -> Callable[[BenchmarkTask], int]:
+    """A function that translates, and returns the number of tokens generated, including the ends of sentence."""
     kind, _, precision = name.partition(" ")
     if kind == "ctranslate2":
         return _ctranslate2(model, precision)
     if name == "hugging face":
         return _hugging_face(model)
-    return _ours(model, precision)
+    return _glassformer(model, precision)
 
 
-def _ours(model: Transformer, precision: str) -> Callable[[BenchmarkTask], int]:
-    engine = {"engine": "plain"} if precision == "plain" else {"precision": precision}
-    opened = open_search_backend([model], EngineOptions(**engine, positions=2**62))  # type: ignore[arg-type]
+def _glassformer(model: Transformer, precision: str) -> Callable[[BenchmarkTask], int]:
+    options = {"engine": "plain"} if precision == "plain" else {"precision": precision}
+    backend = open_search_backend([model], EngineOptions(**options, positions=2**62))  # type: ignore[arg-type]
 
     def translate(task: BenchmarkTask) -> int:
-        limits = replace(opened.limits, sentences=task.sentences)
-        found = search(opened.step_model, [Request(source) for source in task.sources], task.beam, limits)
-        return sum(len(own[0].tokens) for own in found)
+        limits = replace(backend.limits, sentences=task.sentences)
+        results = search(backend.step_model, [Request(source) for source in task.sources], task.beam, limits)
+        return sum(len(n_best[0].tokens) for n_best in results)
 
     return translate
 
 
 def _ctranslate2(model: Transformer, precision: str) -> Callable[[BenchmarkTask], int]:
-    with tempfile.TemporaryDirectory(prefix="glassformer-trial-") as files:
+    with tempfile.TemporaryDirectory(prefix="glassformer-benchmark-") as files:
         write_ctranslate2(model, files)
-        opened = open_ctranslate2(files, compute_type=precision, inter_threads=cores(), intra_threads=1)
+        translator = open_ctranslate2(files, compute_type=precision, inter_threads=cores(), intra_threads=1)
     config = model.config
     del model
 
     def translate(task: BenchmarkTask) -> int:
         limit = max(_limit(source, task.beam, config) for source in task.sources)
-        answers = opened.translate_batch(
+        results = translator.translate_batch(
             [[str(token) for token in source] for source in task.sources],
             beam_size=task.beam.size,
             length_penalty=task.beam.length_penalty,
@@ -181,13 +181,13 @@ def _ctranslate2(model: Transformer, precision: str) -> Callable[[BenchmarkTask]
             max_decoding_length=limit,
             suppress_sequences=[[str(config.pad_id)]],
         )
-        return sum(min(limit, len(answer.hypotheses[0]) + 1) for answer in answers)
+        return sum(min(limit, len(result.hypotheses[0]) + 1) for result in results)
 
     return translate
 
 
 def _hugging_face(model: Transformer) -> Callable[[BenchmarkTask], int]:
-    theirs, config = as_transformers(model), model.config
+    transformer, config = as_transformers(model), model.config
     del model
 
     @torch.inference_mode()
@@ -198,7 +198,7 @@ def _hugging_face(model: Transformer) -> Callable[[BenchmarkTask], int]:
             sources = order[first : first + task.sentences]
             ids = padded(sources, config.pad_id)
             limit = max(_limit(source, task.beam, config) for source in sources)
-            out = theirs.generate(
+            generated = transformer.generate(
                 input_ids=ids,
                 attention_mask=padded([[1] * len(source) for source in sources], 0),
                 num_beams=task.beam.size,
@@ -207,7 +207,7 @@ def _hugging_face(model: Transformer) -> Callable[[BenchmarkTask], int]:
                 do_sample=False,
                 bad_words_ids=None,
             )
-            tokens += int((out[:, 1:] != config.pad_id).sum())
+            tokens += int((generated[:, 1:] != config.pad_id).sum())
         return tokens
 
     return translate

@@ -1,6 +1,6 @@
-"""Everybody does the same task in turn, several times; each one's best round counts.
+"""Throughput comparison: all systems run the same task in turn, several times, and the best round of each counts.
 
-Machines are shared: a slow minute must hurt all alike, and only figures of one such run may be compared.
+Machines are shared: a slow minute must affect all systems equally, and only results of one such run are comparable.
 """
 
 import os
@@ -17,53 +17,59 @@ from glassformer.benchmark.systems import BenchmarkTask, System
 
 @dataclass(frozen=True)
 class ThroughputResult:
-    """What one contestant did."""
+    """The measurements of one system."""
 
     name: str
     tokens_per_second: float
     median: float | None
-    """Seconds for a sentence alone; None if nobody asked."""
+    """Median latency in seconds per sentence; None if not measured."""
     slow: float | None
-    """The same for the slowest in twenty."""
+    """95th percentile of the latency."""
     memory: int
-    """The most bytes that it had."""
+    """Peak memory in bytes."""
 
 
 def compare_throughput(
-    contestants: Sequence[System],
+    systems: Sequence[System],
     task: BenchmarkTask,
     rounds: int,
-    alone: BenchmarkTask | None = None,
-    turn_taken: Callable[[], None] = lambda: None,
+    latency_task: BenchmarkTask | None = None,
+    on_turn: Callable[[], None] = lambda: None,
 ) -> list[ThroughputResult]:
-    """Tokens a second of each, in the best of `rounds`; of `alone`, the time for each sentence by itself."""
-    best = dict.fromkeys(contestants, 0.0)
-    waits: dict[System, list[float]] = {one: [] for one in contestants}
-    for one in contestants:
-        one.run(BenchmarkTask(task.sources[: task.sentences], task.beam, task.sentences))  # warm up
+    """Tokens per second of each system in the best of `rounds`, and its latency on the sentences of `latency_task`.
+
+    `on_turn` is called after every turn of a system.
+    """
+    best = dict.fromkeys(systems, 0.0)
+    latencies: dict[System, list[float]] = {system: [] for system in systems}
+    for system in systems:
+        system.run(BenchmarkTask(task.sources[: task.sentences], task.beam, task.sentences))  # warm up
     for _ in range(rounds):
-        for one in contestants:
-            done = one.run(task)
-            best[one] = max(best[one], done.tokens / done.seconds)
-            if alone is not None:
-                waits[one] = _least(waits[one], one.one_by_one(alone))
-            turn_taken()
-    return [ThroughputResult(one.name, best[one], *_percentiles(waits[one]), one.peak()) for one in contestants]
+        for system in systems:
+            result = system.run(task)
+            best[system] = max(best[system], result.tokens / result.seconds)
+            if latency_task is not None:
+                latencies[system] = _minima(latencies[system], system.latencies(latency_task))
+            on_turn()
+    return [
+        ThroughputResult(system.name, best[system], *_percentiles(latencies[system]), system.peak_memory())
+        for system in systems
+    ]
 
 
-def _least(before: list[float], now: list[float]) -> list[float]:
+def _minima(before: list[float], now: list[float]) -> list[float]:
     return [min(pair) for pair in zip(before, now, strict=True)] if before else now
 
 
-def _percentiles(waits: list[float]) -> tuple[float | None, float | None]:
-    if not waits:
+def _percentiles(latencies: list[float]) -> tuple[float | None, float | None]:
+    if not latencies:
         return None, None
-    ordered = sorted(waits)
+    ordered = sorted(latencies)
     return statistics.median(ordered), ordered[min(len(ordered) - 1, len(ordered) * 19 // 20)]
 
 
-def machine() -> str:
-    """What the figures were measured on, with its own limits beside it."""
+def machine_description() -> str:
+    """The processor and software versions, with the measured peak of matrix products and memory copies."""
     square, long = torch.rand(1024, 1024), torch.rand(2**24)
     gflops = 2 * 1024**3 / _best(lambda: square @ square) / 1e9
     gigabytes = 2 * long.numel() * 4 / _best(long.clone) / 1e9

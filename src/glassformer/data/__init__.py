@@ -1,4 +1,4 @@
-"""Text that belongs together: from files to tokens to batches."""
+"""Parallel corpora, tokenizers, the token store and batch sampling: from text files to token ids to batches."""
 
 from glassformer.data.batch_sampler import epoch_batches
 from glassformer.data.corpus import Corpus, Pair, corpus

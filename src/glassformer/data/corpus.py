@@ -1,7 +1,7 @@
-"""Parallel text from files: two files, TSV or JSON lines, each also gzipped. Streams; never holds a corpus.
+"""Parallel corpus readers: two files, TSV or JSON lines, plain or gzipped. Streaming; a corpus is never held in memory.
 
-A line ends at \\n and nowhere else: U+2028, U+0085, a form feed or a lone \\r are text, or two files would no longer
-have the same number of lines. Knows nothing of tokens.
+Only \\n ends a line: U+2028, U+0085, a form feed or a lone \\r are part of the text, or two parallel files would no
+longer have the same number of lines.
 """
 
 import gzip
@@ -18,13 +18,13 @@ from typing import BinaryIO, ClassVar, NamedTuple, Protocol
 
 from glassformer.errors import DataError
 
-LONGEST_LINE = 2**20  # bytes; a file without line ends must not fill the memory
+MAX_LINE_BYTES = 2**20  # a file without line ends must not fill the memory
 BOM = b"\xef\xbb\xbf"
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Pair(NamedTuple):
-    """One sentence and its counterpart, with the number of their line, from 1."""
+    """A source sentence and its translation, with their line number, from 1."""
 
     line: int
     source: str
@@ -32,30 +32,30 @@ class Pair(NamedTuple):
 
     @property
     def has_text(self) -> bool:
-        """Whether something can be learned from it: neither side is blank."""
+        """Whether the pair can be trained on: neither side is blank."""
         return bool(self.source.strip() and self.target.strip())
 
 
 class Corpus(Protocol):
-    """Pairs of sentences that can be read again and again."""
+    """Sentence pairs that can be iterated over repeatedly."""
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Where they stand."""
+        """The files that hold the pairs."""
 
     @property
     def selection(self) -> str:
-        """Which of the files' pairs these are, for checksums."""
+        """Which pairs of the files are selected; part of checksums."""
 
     def check(self) -> int:
-        """The number of pairs in the files, after making sure that the files agree on it."""
+        """The number of pairs in the files, after checking that the files have the same number of lines."""
 
     def __iter__(self) -> Iterator[Pair]: ...
 
 
 @dataclass(frozen=True)
 class TwoFiles:
-    """Line n of one file belongs to line n of the other."""
+    """Two parallel files: line n of the target translates line n of the source."""
 
     source: Path
     target: Path
@@ -65,17 +65,17 @@ class TwoFiles:
     def files(self) -> tuple[Path, ...]:
         return (self.source, self.target)
 
-    def written(self, pair: Pair) -> tuple[str, ...]:
-        """The pair's line in each of the files."""
+    def format_pair(self, pair: Pair) -> tuple[str, ...]:
+        """The line for a pair in each of the files."""
         return (pair.source, pair.target)
 
     def check(self) -> int:
-        """The number of pairs, after making sure that the two files agree on it."""
+        """The number of pairs, after checking that both files have the same number of lines."""
         counts = [count_lines(path) for path in self.files]
         if counts[0] != counts[1]:
             raise DataError(
                 f"{self.source} has {counts[0]:,} lines and {self.target} has {counts[1]:,}: line n of one must be the "
-                "counterpart of line n of the other. Find where they part, or make both from one export."
+                "translation of line n of the other. Find where they diverge, or export both files again together."
             )
         return counts[0]
 
@@ -90,7 +90,7 @@ class TwoFiles:
 
 @dataclass(frozen=True)
 class OneFile:
-    """Both sides in one file: `source<TAB>target`, or {"source": ..., "target": ...}, a line each."""
+    """Both sides in one file, one pair per line: `source<TAB>target` or {"source": ..., "target": ...}."""
 
     path: Path
     selection: ClassVar[str] = "all"
@@ -99,9 +99,9 @@ class OneFile:
     def files(self) -> tuple[Path, ...]:
         return (self.path,)
 
-    def written(self, pair: Pair) -> tuple[str, ...]:
-        """The pair's line in the file."""
-        if _kind(self.path) == ".jsonl":
+    def format_pair(self, pair: Pair) -> tuple[str, ...]:
+        """The line for a pair in the file."""
+        if _format(self.path) == ".jsonl":
             return (json.dumps({"source": pair.source, "target": pair.target}, ensure_ascii=False),)
         return (f"{pair.source}\t{pair.target}",)
 
@@ -110,10 +110,10 @@ class OneFile:
         return count_lines(self.path)
 
     def __iter__(self) -> Iterator[Pair]:
-        split = _from_json if _kind(self.path) == ".jsonl" else _from_tsv
+        parse = _from_json if _format(self.path) == ".jsonl" else _from_tsv
         for number, line in enumerate(read_lines(self.path), start=1):
             try:
-                yield Pair(number, *split(line))
+                yield Pair(number, *parse(line))
             except DataError as error:
                 raise DataError(f"{self.path}, line {number}: {error}") from None
 
@@ -122,29 +122,29 @@ class OneFile:
 
 
 Watch = Callable[[Iterable[Pair], str], Iterable[Pair]]
-"""Passes pairs on, and may show how far it is; gets what is being done as a word or two."""
+"""A progress display: passes the pairs through and counts them. Its second argument describes the work, briefly."""
 
 
 def unwatched(pairs: Iterable[Pair], _: str) -> Iterable[Pair]:
-    """The `Watch` of those who do not look."""
+    """A `Watch` that displays nothing."""
     return pairs
 
 
 def corpus(source: str | os.PathLike[str], target: str | os.PathLike[str] | None = None) -> TwoFiles | OneFile:
-    """The corpus of two files, or of one .tsv or .jsonl file (each may end in .gz)."""
+    """The corpus in two parallel files, or in one .tsv or .jsonl file (each may end in .gz)."""
     path = Path(source)
     if target is not None:
         return TwoFiles(path, Path(target))
-    if _kind(path) not in (".tsv", ".jsonl"):
+    if _format(path) not in (".tsv", ".jsonl"):
         raise DataError(
-            f"{path} is one file, and its name ends neither in .tsv nor in .jsonl: give the target's file too, "
-            "or rename it to what it holds."
+            f"{path} is a single file, and its name ends neither in .tsv nor in .jsonl: give the target file as well, "
+            "or rename it to match its format."
         )
     return OneFile(path)
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a text file: strict UTF-8, \\n at the end of each; a BOM and one trailing \\r are dropped."""
+    """The lines of a text file: strict UTF-8, separated by \\n; a BOM and one trailing \\r per line are dropped."""
     for number, raw in enumerate(_raw_lines(path), start=1):
         line = raw.removeprefix(BOM) if number == 1 else raw
         if number == 1 and line.startswith(UTF_16):
@@ -159,9 +159,9 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def count_lines(path: Path) -> int:
-    """How many lines there are, the last one with or without its \\n; none at all is an error."""
+    """The number of lines, the last one with or without its \\n; an empty file is an error."""
     count, last = 0, b"\n"
-    with _opened(path) as file:
+    with _open(path) as file:
         while block := file.read(2**20):
             count += block.count(b"\n")
             last = block[-1:]
@@ -172,35 +172,37 @@ def count_lines(path: Path) -> int:
 
 
 def _raw_lines(path: Path) -> Iterator[bytes]:
-    with _opened(path) as file:
+    with _open(path) as file:
         number = 0
-        while line := file.readline(LONGEST_LINE + 1):
+        while line := file.readline(MAX_LINE_BYTES + 1):
             number += 1
-            if len(line) > LONGEST_LINE:
-                raise DataError(f"{path}, line {number} is longer than {LONGEST_LINE:,} bytes: no sentence is.")
+            if len(line) > MAX_LINE_BYTES:
+                raise DataError(
+                    f"{path}, line {number} is longer than {MAX_LINE_BYTES:,} bytes: is it one sentence per line?"
+                )
             yield line.removesuffix(b"\n")
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    """The file's bytes, unpacked if it ends in .gz; whatever goes wrong while reading names the file."""
+def _open(path: Path) -> Iterator[BinaryIO]:
+    """The file as a binary stream, decompressed if it ends in .gz; every read error names the file."""
     try:
         with path.open("rb") as file:
             yield io.BufferedReader(gzip.GzipFile(fileobj=file)) if path.suffix == ".gz" else file
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path} is damaged or cut off: {str(error).rstrip('.')}. Fetch it again.") from None
+        raise DataError(f"{path} is damaged or truncated: {str(error).rstrip('.')}. Download it again.") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
-def _kind(path: Path) -> str:
+def _format(path: Path) -> str:
     return Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
 
 
 def _from_tsv(line: str) -> tuple[str, str]:
     sides = line.split("\t")
     if len(sides) != 2:
-        raise DataError(f"has {len(sides) - 1} tabs, and must have one, between source and target.")
+        raise DataError(f"expected one tab between source and target, found {len(sides) - 1}.")
     return sides[0], sides[1]
 
 
@@ -208,10 +210,10 @@ def _from_json(line: str) -> tuple[str, str]:
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
-        raise DataError('is not JSON; each line must be like {"source": "...", "target": "..."}.') from None
+        raise DataError('not valid JSON; each line must be like {"source": "...", "target": "..."}.') from None
     source, target = (entry.get("source"), entry.get("target")) if isinstance(entry, dict) else (None, None)
     if not (isinstance(source, str) and isinstance(target, str)):
-        raise DataError('must be like {"source": "...", "target": "..."}, with a text for each.')
+        raise DataError('must be like {"source": "...", "target": "..."}, with a string for each.')
     if re.search("[\ud800-\udfff]", source + target):
-        raise DataError("has half of a surrogate pair (\\ud800 to \\udfff), which is no character.")
+        raise DataError("contains half of a surrogate pair (\\ud800 to \\udfff), which is not a valid character.")
     return source, target

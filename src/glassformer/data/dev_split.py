@@ -1,5 +1,5 @@
-"""A development set split off a corpus that came without one: by what the source says, so that no sentence is on both
-sides, and the same every time.
+"""Development set split off a corpus that has none: deterministic, by a hash of the source sentence, so that no source
+sentence is in both the development and the training set.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from glassformer.data.corpus import OneFile, Pair, TwoFiles
 
 @dataclass(frozen=True)
 class DevSplit:
-    """About one source sentence in `one_in`, with all its occurrences; or, with `rest`, all the others."""
+    """About one in `one_in` source sentences, with all its occurrences; with `rest`, all other sentences."""
 
     corpus: TwoFiles | OneFile
     one_in: int
@@ -24,15 +24,16 @@ class DevSplit:
 
     @property
     def selection(self) -> str:
-        """What of the files it is, for checksums."""
+        """Which pairs of the files are selected; part of checksums."""
         return f"{'all but ' if self.rest else ''}one in {self.one_in}"
 
     @property
-    def others(self) -> "DevSplit":
+    def complement(self) -> "DevSplit":
+        """The pairs that are not selected."""
         return replace(self, rest=not self.rest)
 
     def check(self) -> int:
-        """The number of pairs in the files."""
+        """The number of pairs in the files, selected or not."""
         return self.corpus.check()
 
     def __iter__(self) -> Iterator[Pair]:

@@ -1,7 +1,7 @@
-"""Long tables in JSON, read entry by entry: the number of each piece, its score, the pairs that are merged.
+"""Streaming readers for large JSON tables: the id of each piece, its score, the merges.
 
-`json.loads` makes an object of whatever a file holds before anybody can look: up to 25 times the file's size. Here a
-table is read up to the number of entries that it may have, and what is no entry ends it.
+`json.loads` builds all objects of a file before anything can be checked: up to 25 times the file's size. Here, a table
+is read entry by entry, up to its maximum number of entries, and the first malformed entry is an error.
 """
 
 import json
@@ -13,127 +13,134 @@ from typing import TypeVar
 
 Number = TypeVar("Number", int, float)
 
-LONGEST_PIECE = 1000
-"""Letters, which no piece of any tokenizer has; the bytes of a piece may be six times as many, each escaped."""
-DEEPEST = 50
-"""Brackets within brackets."""
+MAX_PIECE_CHARACTERS = 1000
+"""More than a piece of any tokenizer has. Escaped, a piece may take six times as many bytes."""
+MAX_NESTING_DEPTH = 50
 
 _INNER = rb'[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+'
 _TEXT, _NUMBER, _SPACE = rb'"(' + _INNER + rb')"', rb"(-?\d{1,20}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3})?)", rb"[ \t\r\n]*+"
 _KEY = re.compile(_SPACE + _TEXT + _SPACE + rb":" + _SPACE)
-_VALUE = re.compile(rb'"' + _INNER + rb'"|[^\s,:"\[\]{}]+')
-_OTHERS = re.compile(rb'[^"\[\]{}]*+(?:"' + _INNER + rb'"[^"\[\]{}]*+)*+')
-_NEXT = {sign: re.compile(_SPACE + rb"([," + re.escape(sign) + rb"])") for sign in (b"}", b"]")}
-_EMPTY = {sign: re.compile(_SPACE + re.escape(sign)) for sign in (b"}", b"]")}
-_NUMBERED = re.compile(_KEY.pattern + rb"(\d{1,10})" + _SPACE + rb"([,}])")
-_SCORED = re.compile(
+_SCALAR = re.compile(rb'"' + _INNER + rb'"|[^\s,:"\[\]{}]+')
+_NO_BRACKETS = re.compile(rb'[^"\[\]{}]*+(?:"' + _INNER + rb'"[^"\[\]{}]*+)*+')
+_NEXT = {bracket: re.compile(_SPACE + rb"([," + re.escape(bracket) + rb"])") for bracket in (b"}", b"]")}
+_EMPTY = {bracket: re.compile(_SPACE + re.escape(bracket)) for bracket in (b"}", b"]")}
+_ID_ENTRY = re.compile(_KEY.pattern + rb"(\d{1,10})" + _SPACE + rb"([,}])")
+_SCORE_ENTRY = re.compile(
     _SPACE + rb"\[" + _SPACE + _TEXT + _SPACE + rb"," + _SPACE + _NUMBER + _SPACE + rb"\]" + _SPACE + rb"([,\]])"
 )
-_PAIRED = re.compile(
+_PAIR_ENTRY = re.compile(
     _SPACE + rb"\[" + _SPACE + _TEXT + _SPACE + rb"," + _SPACE + _TEXT + _SPACE + rb"\]" + _SPACE + rb"([,\]])"
 )
-_SPACED = re.compile(_SPACE + _TEXT + _SPACE + rb"([,\]])")
+_STRING_ENTRY = re.compile(_SPACE + _TEXT + _SPACE + rb"([,\]])")
 _BLANK = re.compile(_SPACE)
 
 
 class TableError(ValueError):
-    """What is no such table: the end of a sentence about the file."""
+    """A malformed table. The message is a clause, to be put into a sentence about the file."""
 
 
-def start_of(content: bytes) -> int:
-    """Where a file's one value begins."""
-    return _blank(content, 0)
+def value_start(content: bytes) -> int:
+    """The offset at which the file's JSON value begins."""
+    return _skip_blank(content, 0)
 
 
 def check_end(content: bytes, at: int) -> None:
-    """A file has one value: behind it there may be blanks."""
-    if _blank(content, at) < len(content):
-        raise TableError("something stands behind its end")
+    """Refuse anything but whitespace after the file's JSON value."""
+    if _skip_blank(content, at) < len(content):
+        raise TableError("there is extra data after its end")
 
 
-def numbered(content: bytes, at: int, most: int) -> tuple[dict[str, int], int]:
-    """{"piece": 5, ...} from its bracket on, and where it ends."""
-    found: dict[str, int] = {}
-    return found, _each(content, at, b"{}", (_NUMBERED,), most, lambda entry: _give(found, entry, int))
+def read_id_table(content: bytes, at: int, max_entries: int) -> tuple[dict[str, int], int]:
+    """{"piece": 5, ...} from its opening bracket, and the offset of its end."""
+    ids: dict[str, int] = {}
+    return ids, _read_entries(content, at, b"{}", (_ID_ENTRY,), max_entries, lambda entry: _add(ids, entry, int))
 
 
-def scored(content: bytes, at: int, most: int) -> tuple[dict[str, float], int]:
-    """[["piece", -1.5], ...] from its bracket on, in the same order, and where it ends."""
-    found: dict[str, float] = {}
-    return found, _each(content, at, b"[]", (_SCORED,), most, lambda entry: _give(found, entry, float))
+def read_score_table(content: bytes, at: int, max_entries: int) -> tuple[dict[str, float], int]:
+    """[["piece", -1.5], ...] from its opening bracket, in order, and the offset of its end."""
+    scores: dict[str, float] = {}
+    return scores, _read_entries(
+        content, at, b"[]", (_SCORE_ENTRY,), max_entries, lambda entry: _add(scores, entry, float)
+    )
 
 
-def listed(content: bytes, at: int, most: int) -> tuple[list[str], int]:
-    """["piece", ...] from its bracket on, and where it ends."""
-    found: list[str] = []
-    return found, _each(content, at, b"[]", (_SPACED,), most, lambda entry: found.append(text_of(entry[1])))
+def read_string_list(content: bytes, at: int, max_entries: int) -> tuple[list[str], int]:
+    """["piece", ...] from its opening bracket, and the offset of its end."""
+    strings: list[str] = []
+    return strings, _read_entries(
+        content, at, b"[]", (_STRING_ENTRY,), max_entries, lambda entry: strings.append(decode_string(entry[1]))
+    )
 
 
-def paired(content: bytes, at: int, most: int, numbers: Mapping[str, int]) -> tuple["array[int]", int]:
-    """[["a", "b"], ...] or ["a b", ...] as the numbers of both, a · 2³² + b, and where it ends."""
-    found = array("Q")
+def read_merge_table(content: bytes, at: int, max_entries: int, ids: Mapping[str, int]) -> tuple["array[int]", int]:
+    """[["a", "b"], ...] or ["a b", ...] as the ids of both, id(a) · 2³² + id(b), and the offset of its end."""
+    merges = array("Q")
 
-    def take(entry: re.Match[bytes]) -> None:
-        both = [text_of(part) for part in entry.groups()[:-1]]
-        one, other = both if len(both) == 2 else _halves(both[0])
-        if one not in numbers or other not in numbers or one + other not in numbers:
+    def add(entry: re.Match[bytes]) -> None:
+        strings = [decode_string(part) for part in entry.groups()[:-1]]
+        left, right = strings if len(strings) == 2 else _split_pair(strings[0])
+        if left not in ids or right not in ids or left + right not in ids:
             raise TableError(
-                f"it merges {reprlib.repr(one)} and {reprlib.repr(other)}, which are not pieces, or their sum is none"
+                f"it merges {reprlib.repr(left)} and {reprlib.repr(right)}, but these or the result are not in the "
+                "vocabulary"
             )
-        found.append(numbers[one] << 32 | numbers[other])
+        merges.append(ids[left] << 32 | ids[right])
 
-    return found, _each(content, at, b"[]", (_PAIRED, _SPACED), most, take)
+    return merges, _read_entries(content, at, b"[]", (_PAIR_ENTRY, _STRING_ENTRY), max_entries, add)
 
 
-def members(content: bytes, at: int, take: Callable[[str, int], int]) -> int:
-    """Each member of an object from its bracket on: `take` gets its name and where its value begins, and says where
-    that ends. Says where the object ends."""
+def read_members(content: bytes, at: int, read_value: Callable[[str, int], int]) -> int:
+    """Read the members of an object from its opening bracket, and return the offset of its end.
+
+    `read_value` is called with each member's name and the offset of its value, and returns the offset of the value's
+    end.
+    """
     if content[at : at + 1] != b"{":
-        raise TableError(f"byte {at:,} is where an object should begin")
+        raise TableError(f"expected an object at byte {at:,}")
     at += 1
     if empty := _EMPTY[b"}"].match(content, at):
         return empty.end()
     while True:
         key = _KEY.match(content, at)
         if key is None:
-            raise TableError(f"byte {at:,} is where a name should stand")
-        end = _NEXT[b"}"].match(content, take(text_of(key[1]), key.end()))
+            raise TableError(f"expected a name at byte {at:,}")
+        end = _NEXT[b"}"].match(content, read_value(decode_string(key[1]), key.end()))
         if end is None:
-            raise TableError(f"behind {reprlib.repr(text_of(key[1]))} comes no comma and no bracket")
+            raise TableError(f"expected a comma or a closing bracket after {reprlib.repr(decode_string(key[1]))}")
         if end[1] == b"}":
             return end.end()
         at = end.end()
 
 
-def passed_over(content: bytes, at: int, most: int) -> int:
-    """Where the value ends that begins here; it may have `most` bytes."""
+def skip_value(content: bytes, at: int, max_bytes: int) -> int:
+    """The offset of the end of the value that begins here, which may have at most `max_bytes` bytes."""
     start, depth = at, 0
     if content[at : at + 1] not in (b"[", b"{"):
-        value = _VALUE.match(content, at)
-        if value is None:
-            raise TableError(f"byte {at:,} is where a value should stand")
-        return value.end()
+        scalar = _SCALAR.match(content, at)
+        if scalar is None:
+            raise TableError(f"expected a value at byte {at:,}")
+        return scalar.end()
     while True:
-        others = _OTHERS.match(content, at)
-        assert others is not None  # it matches nothing, too
-        at = others.end()
-        sign = content[at : at + 1]
-        if not sign or sign == b'"':
-            raise TableError(f"what begins at byte {start:,} does not end")
-        depth += 1 if sign in (b"[", b"{") else -1
+        skipped = _NO_BRACKETS.match(content, at)
+        assert skipped is not None  # the empty match is always possible
+        at = skipped.end()
+        bracket = content[at : at + 1]
+        if not bracket or bracket == b'"':
+            raise TableError(f"the value that begins at byte {start:,} does not end")
+        depth += 1 if bracket in (b"[", b"{") else -1
         at += 1
-        if depth > DEEPEST:
+        if depth > MAX_NESTING_DEPTH:
             raise TableError("it is nested too deeply")
-        if at - start > most:
-            raise TableError(f"what begins at byte {start:,} has more than {most:,} bytes")
+        if at - start > max_bytes:
+            raise TableError(f"the value that begins at byte {start:,} has more than {max_bytes:,} bytes")
         if depth == 0:
             return at
 
 
-def text_of(raw: bytes) -> str:
-    """What stands between two quotation marks."""
-    if len(raw) > 6 * LONGEST_PIECE:
-        raise TableError(f"it has a piece of {len(raw):,} bytes, which no tokenizer has")
+def decode_string(raw: bytes) -> str:
+    """The string between two quotation marks, unescaped."""
+    if len(raw) > 6 * MAX_PIECE_CHARACTERS:
+        raise TableError(f"it has a piece of {len(raw):,} bytes, longer than in any tokenizer")
     try:
         if b"\\" in raw:
             text = str(json.loads(b'"' + raw + b'"'))
@@ -141,56 +148,57 @@ def text_of(raw: bytes) -> str:
         else:
             text = raw.decode()
     except UnicodeEncodeError:
-        raise TableError("it has half of a surrogate pair, which is no character") from None
+        raise TableError("it contains half of a surrogate pair, which is not a valid character") from None
     except ValueError:
-        raise TableError(f"{reprlib.repr(raw)} is no text in UTF-8") from None
-    if len(text) > LONGEST_PIECE:
-        raise TableError(f"it has a piece of {len(text):,} letters, which no tokenizer has")
+        raise TableError(f"{reprlib.repr(raw)} is not a UTF-8 string") from None
+    if len(text) > MAX_PIECE_CHARACTERS:
+        raise TableError(f"it has a piece of {len(text):,} characters, longer than in any tokenizer")
     return text
 
 
-def _blank(content: bytes, at: int) -> int:
+def _skip_blank(content: bytes, at: int) -> int:
     blank = _BLANK.match(content, at)
-    assert blank is not None  # it matches nothing, too
+    assert blank is not None  # the empty match is always possible
     return blank.end()
 
 
-def _give(found: dict[str, Number], entry: re.Match[bytes], read: Callable[[bytes], Number]) -> None:
-    piece = text_of(entry[1])
-    if piece in found:
+def _add(table: dict[str, Number], entry: re.Match[bytes], parse: Callable[[bytes], Number]) -> None:
+    piece = decode_string(entry[1])
+    if piece in table:
         raise TableError(f"{reprlib.repr(piece)} is given twice")
-    found[piece] = read(entry[2])
+    table[piece] = parse(entry[2])
 
 
-def _each(
+def _read_entries(
     content: bytes,
     at: int,
     brackets: bytes,
-    kinds: tuple[re.Pattern[bytes], ...],
-    most: int,
-    take: Callable[[re.Match[bytes]], None],
+    patterns: tuple[re.Pattern[bytes], ...],
+    max_entries: int,
+    add: Callable[[re.Match[bytes]], None],
 ) -> int:
-    first, last = brackets[:1], brackets[1:]
-    if content[at : at + 1] != first:
-        raise TableError(f"byte {at:,} is where a table should begin, with {first.decode()}")
+    """Read a table whose entries all match one of the patterns, and return the offset of its end."""
+    opening, closing = brackets[:1], brackets[1:]
+    if content[at : at + 1] != opening:
+        raise TableError(f"expected a table at byte {at:,}, starting with {opening.decode()}")
     at += 1
-    if empty := _EMPTY[last].match(content, at):
+    if empty := _EMPTY[closing].match(content, at):
         return empty.end()
-    kind = next((kind for kind in kinds if kind.match(content, at)), kinds[0])
+    pattern = next((pattern for pattern in patterns if pattern.match(content, at)), patterns[0])
     count = 0
-    while entry := kind.match(content, at):
+    while entry := pattern.match(content, at):
         count += 1
-        if count > most:
-            raise TableError(f"it has more than {most:,} entries in a table, which this model has no use for")
-        take(entry)
+        if count > max_entries:
+            raise TableError(f"it has more than {max_entries:,} entries in a table, too many for this model")
+        add(entry)
         at = entry.end()
-        if entry.group(entry.re.groups) == last:
+        if entry.group(entry.re.groups) == closing:
             return at
-    raise TableError(f"byte {at:,} is where an entry should stand, as all others of its table")
+    raise TableError(f"expected an entry at byte {at:,}, of the same form as the others of its table")
 
 
-def _halves(both: str) -> tuple[str, str]:
-    one, space, other = both.partition(" ")
-    if not space or " " in other:
-        raise TableError(f"{reprlib.repr(both)} is not two pieces with a space between them")
-    return one, other
+def _split_pair(pair: str) -> tuple[str, str]:
+    left, space, right = pair.partition(" ")
+    if not space or " " in right:
+        raise TableError(f"{reprlib.repr(pair)} is not two pieces separated by a space")
+    return left, right

@@ -1,6 +1,6 @@
-"""Ways of cutting text into pieces that models from elsewhere were trained with, and of joining pieces again.
+"""Subword segmenters of imported models: SentencePiece, byte-level BPE, subword-nmt and whitespace.
 
-A cutter knows pieces, never their numbers.
+Each splits text into pieces and joins pieces to text; ids are assigned elsewhere.
 """
 
 import functools
@@ -16,46 +16,46 @@ import sentencepiece
 
 from glassformer.errors import DataError
 
-Cut = Literal["sentencepiece", "byte-level", "subword-nmt", "words", "pipeline"]
-"""The last is what a `tokenizer.json` describes: see `pipeline`."""
-SPACE = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-"""Unicode's spaces, for a set of `re`, whose own \\s has four more."""
+SegmenterKind = Literal["sentencepiece", "byte-level", "subword-nmt", "words", "pipeline"]
+"""How text is segmented; "pipeline" is what a `tokenizer.json` describes (see `tokenizer_pipeline`)."""
+WHITESPACE = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+"""Unicode whitespace as the inside of a character class of `re`, whose own \\s has four characters more."""
 
 
 class Segmenter(Protocol):
     """Text to pieces and back."""
 
-    def cut(self, text: str) -> list[str]: ...
+    def segment(self, text: str) -> list[str]: ...
 
     def join(self, pieces: Sequence[str]) -> str: ...
 
 
 class SentencePieceSegmenter:
-    """As SentencePiece's model does it, with its own normalisation."""
+    """A SentencePiece model, with its own normalisation."""
 
     def __init__(self, model: bytes) -> None:
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
             self.size: int = self._processor.vocab_size()
         except (RuntimeError, ValueError) as error:
-            raise DataError(f"the SentencePiece model cannot be opened ({str(error).splitlines()[0]}).") from None
-        if not self.size:  # no bytes at all are opened without a word, and fail at the first text
+            raise DataError(f"the SentencePiece model cannot be loaded ({str(error).splitlines()[0]}).") from None
+        if not self.size:  # zero bytes load without an error, and fail at the first text
             raise DataError("the SentencePiece model is empty.")
 
-    def cut(self, text: str) -> list[str]:
+    def segment(self, text: str) -> list[str]:
         return list(self._processor.encode(text, out_type=str))
 
     def join(self, pieces: Sequence[str]) -> str:
-        # A joint vocabulary may hold pieces of another model: this one would leave their ▁ as it is.
-        spaced = [piece.replace("▁", " ") if self._is_strange(piece) else piece for piece in pieces]
+        # A joint vocabulary may contain pieces of another model, whose ▁ this model would not replace.
+        spaced = [piece.replace("▁", " ") if self._is_unknown(piece) else piece for piece in pieces]
         text = str(self._processor.decode_pieces(spaced))
         return text.removeprefix(" ") if spaced and spaced[0].startswith(" ") else text
 
-    def _is_strange(self, piece: str) -> bool:
+    def _is_unknown(self, piece: str) -> bool:
         return self._processor.piece_to_id(piece) == self._processor.unk_id()
 
     def pieces(self) -> list[str]:
-        """All of them, by their number in the model."""
+        """All pieces of the model, in the order of their ids."""
         try:
             return [self._processor.id_to_piece(i) for i in range(self.size)]
         except UnicodeDecodeError:
@@ -63,129 +63,130 @@ class SentencePieceSegmenter:
 
 
 class ByteLevelSegmenter:
-    """GPT-2's: bytes in the guise of letters, merged pair by pair; a space belongs to the word behind it."""
+    """GPT-2's byte-level BPE: bytes mapped to printable characters, then merged; a space belongs to the next word."""
 
     def __init__(self, merges: bytes) -> None:
-        lines = _lines(merges, "the list of merges")
+        lines = _decode_lines(merges, "the merges file")
         pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
         if any(len(pair) != 2 for pair in pairs):
-            raise DataError("the list of merges has a line that is not two pieces with a space between them.")
+            raise DataError("the merges file has a line that is not two pieces separated by a space.")
         self._ranks = {pair: rank for rank, pair in enumerate(pairs)}
-        self._known = functools.lru_cache(maxsize=65536)(self._merged)
-        self._letters = byte_letters()
-        self._bytes = {letter: byte for byte, letter in self._letters.items()}
+        self._cached_merge = functools.lru_cache(maxsize=65536)(self._merge)
+        self._characters = bytes_to_unicode()
+        self._bytes = {character: byte for byte, character in self._characters.items()}
 
-    def cut(self, text: str) -> list[str]:
-        found: list[str] = []
-        for word in gpt2_words().findall(text):
-            found += self._known("".join(self._letters[byte] for byte in word.encode()))
-        return found
+    def segment(self, text: str) -> list[str]:
+        pieces: list[str] = []
+        for word in gpt2_pattern().findall(text):
+            pieces += self._cached_merge("".join(self._characters[byte] for byte in word.encode()))
+        return pieces
 
     def join(self, pieces: Sequence[str]) -> str:
         text = bytearray()
-        for letter in "".join(pieces):
-            if letter in self._bytes:
-                text.append(self._bytes[letter])
-            else:  # a tag, written as it is
-                text += letter.encode()
+        for character in "".join(pieces):
+            if character in self._bytes:
+                text.append(self._bytes[character])
+            else:  # part of a tag, which is not byte-encoded
+                text += character.encode()
         return text.decode(errors="replace")
 
-    def _merged(self, word: str) -> tuple[str, ...]:
-        return merged(tuple(word), self._ranks)
+    def _merge(self, word: str) -> tuple[str, ...]:
+        return apply_merges(tuple(word), self._ranks)
 
 
 class SubwordNMTSegmenter:
-    """subword-nmt's: words between spaces, merged from their letters; a piece that does not end its word ends in @@."""
+    """subword-nmt's BPE on whitespace-separated words: every piece but the last of a word ends in @@."""
 
     END = "</w>"
 
     def __init__(self, codes: bytes) -> None:
-        lines = [line for line in _lines(codes, "the list of codes") if line.strip()]
+        lines = [line for line in _decode_lines(codes, "the codes file") if line.strip()]
         version = (0, 1)
         if lines and lines[0].startswith("#version:"):
             numbers = re.fullmatch(r"#version:\s*(\d{1,3})\.(\d{1,3})\s*", lines.pop(0))
             version = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
         if version not in ((0, 1), (0, 2)):
-            raise DataError("the list of codes is of a version of subword-nmt that is not known (0.1 and 0.2 are).")
-        self._end_apart = version == (0, 1)  # the mark of a word's end is a letter of its own there
+            raise DataError("the codes file has an unsupported subword-nmt version (supported: 0.1 and 0.2).")
+        self._separate_end = version == (0, 1)  # there, the end-of-word marker is a symbol of its own
         pairs = [tuple(line.strip("\r\n ").split(" ")[:2]) for line in lines]
         if any(len(pair) != 2 for pair in pairs):
-            raise DataError("the list of codes has a line that is not two pieces with a space between them.")
-        self._ranks = {pair: rank for rank, pair in reversed(list(enumerate(pairs)))}  # the first of two counts
-        self._known = functools.lru_cache(maxsize=65536)(self._word)
+            raise DataError("the codes file has a line that is not two pieces separated by a space.")
+        self._ranks = {pair: rank for rank, pair in reversed(list(enumerate(pairs)))}  # the first of duplicates counts
+        self._cached_segment = functools.lru_cache(maxsize=65536)(self._segment_word)
 
-    def cut(self, text: str) -> list[str]:
-        return [piece for word in text.split() for piece in self._known(word)]
+    def segment(self, text: str) -> list[str]:
+        return [piece for word in text.split() for piece in self._cached_segment(word)]
 
     def join(self, pieces: Sequence[str]) -> str:
         return (" ".join(pieces) + " ").replace("@@ ", "").rstrip()
 
-    def _word(self, word: str) -> tuple[str, ...]:
-        letters = (*word, self.END) if self._end_apart else (*word[:-1], word[-1] + self.END)
-        *pieces, last = merged(letters, self._ranks)
+    def _segment_word(self, word: str) -> tuple[str, ...]:
+        symbols = (*word, self.END) if self._separate_end else (*word[:-1], word[-1] + self.END)
+        *pieces, last = apply_merges(symbols, self._ranks)
         last = last.removesuffix(self.END) or pieces.pop()
         return (*(f"{piece}@@" for piece in pieces), last)
 
 
 class WordSegmenter:
-    """Whatever stands between spaces."""
+    """Words separated by whitespace."""
 
     def __init__(self, _: bytes = b"") -> None:
         pass
 
-    def cut(self, text: str) -> list[str]:
+    def segment(self, text: str) -> list[str]:
         return text.split()
 
     def join(self, pieces: Sequence[str]) -> str:
         return " ".join(pieces)
 
 
-def merged(letters: tuple[str, ...], ranks: dict[tuple[str, ...], int]) -> tuple[str, ...]:
-    """Of all neighbours the pair that was learned first becomes one, everywhere; until no learned pair is left."""
-    while len(letters) > 1:
-        first = min(itertools.pairwise(letters), key=lambda pair: ranks.get(pair, math.inf))
-        if first not in ranks:
+def apply_merges(symbols: tuple[str, ...], ranks: dict[tuple[str, ...], int]) -> tuple[str, ...]:
+    """BPE: merge all occurrences of the adjacent pair of lowest rank (learned first), until no pair has a rank."""
+    while len(symbols) > 1:
+        best = min(itertools.pairwise(symbols), key=lambda pair: ranks.get(pair, math.inf))
+        if best not in ranks:
             break
-        found, i = [], 0
-        while i < len(letters):
-            both = letters[i : i + 2] == first
-            found.append("".join(first) if both else letters[i])
-            i += 2 if both else 1
-        letters = tuple(found)
-    return letters
+        merged, i = [], 0
+        while i < len(symbols):
+            matches = symbols[i : i + 2] == best
+            merged.append("".join(best) if matches else symbols[i])
+            i += 2 if matches else 1
+        symbols = tuple(merged)
+    return symbols
 
 
-def _lines(file: bytes, what: str) -> list[str]:
+def _decode_lines(content: bytes, name: str) -> list[str]:
     try:
-        return file.decode().split("\n")
+        return content.decode().split("\n")
     except UnicodeDecodeError as error:
-        raise DataError(f"{what} is not UTF-8 (byte {error.start:,}).") from None
+        raise DataError(f"{name} is not UTF-8 (byte {error.start:,}).") from None
 
 
-def byte_letters() -> dict[int, str]:
-    """A letter that can be seen for every byte: itself where it can, else one from behind the first 256."""
-    seen = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}
-    others = iter(range(256, 512))
-    return {byte: chr(byte if byte in seen else next(others)) for byte in range(256)}
+def bytes_to_unicode() -> dict[int, str]:
+    """GPT-2's printable character for every byte: the byte's own if printable, else one from U+0100 on."""
+    printable = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}
+    substitutes = iter(range(256, 512))
+    return {byte: chr(byte if byte in printable else next(substitutes)) for byte in range(256)}
 
 
 @functools.cache
-def gpt2_words() -> re.Pattern[str]:
-    """GPT-2's words: endings after an apostrophe, letters, digits, signs, each with the one space before it; spaces."""
-    letter, number = _ranges("L"), _ranges("N")
+def gpt2_pattern() -> re.Pattern[str]:
+    """GPT-2's pre-tokenizer: contractions; letters, digits or other symbols with one leading space; whitespace."""
+    letter, number = _category_ranges("L"), _category_ranges("N")
     return re.compile(
-        rf"'s|'t|'re|'ve|'m|'ll|'d| ?[{letter}]+| ?[{number}]+| ?[^{SPACE}{letter}{number}]+"
-        rf"|[{SPACE}]+(?![^{SPACE}])|[{SPACE}]+"
+        rf"'s|'t|'re|'ve|'m|'ll|'d| ?[{letter}]+| ?[{number}]+| ?[^{WHITESPACE}{letter}{number}]+"
+        rf"|[{WHITESPACE}]+(?![^{WHITESPACE}])|[{WHITESPACE}]+"
     )
 
 
-def _ranges(category: str) -> str:
-    """All characters of a category as a set of `re`, which has no name for it."""
-    own = (i for i in range(sys.maxunicode + 1) if unicodedata.category(chr(i))[0] == category)
-    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in _runs(own))
+def _category_ranges(category: str) -> str:
+    """All characters of a Unicode category as ranges for a character class; `re` has no name for it."""
+    codes = (i for i in range(sys.maxunicode + 1) if unicodedata.category(chr(i))[0] == category)
+    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in _runs(codes))
 
 
 def _runs(numbers: Iterable[int]) -> Iterable[tuple[int, int]]:
+    """Runs of consecutive numbers as (first, last)."""
     first = last = None
     for number in numbers:
         if first is None or last is None:

@@ -1,7 +1,7 @@
-"""Text to token ids and back, for both sides of a corpus: SentencePiece, trained on the corpus itself.
+"""SentencePiece tokenizer, trained on a corpus: text to token ids and back, for source and target.
 
-No text is lost: characters outside the vocabulary become their bytes, so decode(encode(x)) = normalise(x) for any x;
-only kind "word" knows unknown words. Knows nothing of models.
+Lossless: byte fallback covers characters outside the vocabulary, so decode(encode(x)) = normalise(x) for any x; only
+kind "word" has out-of-vocabulary words.
 """
 
 import io
@@ -25,55 +25,55 @@ SIDES: tuple[Side, Side] = ("source", "target")
 
 
 class TokenizerSettings(Settings):
-    """How text is cut into tokens."""
+    """How text is segmented into tokens."""
 
     kind: Literal["unigram", "bpe", "char", "word"] = "unigram"
-    """Pieces of words by likelihood or by merging, single characters, or whatever stands between spaces."""
+    """SentencePiece's model type: unigram or BPE subwords, single characters, or words separated by whitespace."""
     vocab_size: Annotated[int, Field(ge=8)] = 8000
-    """Tokens to tell apart, at most; kind "char" takes as many as there are characters."""
+    """Maximum number of tokens in the vocabulary; kind "char" takes all characters that occur."""
     joint: bool = True
     """Whether source and target share one vocabulary."""
     tags: list[str] = Field(default_factory=list)
-    """Words of the text that are always one token, such as "<2de>" at the start of a source that wants German."""
+    """User-defined symbols, always one token each, such as "<2de>" in front of a source to translate into German."""
     character_coverage: Annotated[float, Field(gt=0.9, le=1)] = 0.9999
-    """Share of all characters that get tokens of their own; the rarest are spelled in bytes."""
+    """Share of character occurrences covered by tokens of their own; the rarest characters are encoded as bytes."""
 
 
 class Tokenizer:
-    """Text to ids and back. Ids of a sentence end with the end of sentence, and carry no start."""
+    """Text to ids and back. The ids of a sentence end with EOS and have no BOS."""
 
     def __init__(self, settings: TokenizerSettings, models: dict[Side, bytes]) -> None:
         self.settings = settings
         self._models = models
-        opened = {model: _opened(model) for model in set(models.values())}  # a joint one once
-        self._sides = {side: opened[model] for side, model in models.items()}
+        processors = {model: _load_processor(model) for model in set(models.values())}  # a joint model only once
+        self._processors = {side: processors[model] for side, model in models.items()}
 
-    def __reduce__(self) -> tuple[object, ...]:  # worker processes get one by its bytes
+    def __reduce__(self) -> tuple[object, ...]:  # pickled for worker processes as settings and model bytes
         return type(self), (self.settings, self._models)
 
     def vocab_size(self, side: Side) -> int:
-        return self._sides[side].vocab_size()
+        return self._processors[side].vocab_size()
 
     def encode(self, text: str, side: Side) -> list[int]:
-        """The ids of a text, and the end of sentence."""
+        """The ids of a text, with EOS."""
         check_text(text)
-        return [*self._sides[side].encode(normalise(text, self.settings.kind)), EOS]
+        return [*self._processors[side].encode(normalise(text, self.settings.kind)), EOS]
 
     def decode(self, ids: Iterable[int], side: Side = "target") -> str:
-        """The text of ids; what is not text (padding, start, end) is passed over."""
-        return self._sides[side].decode([i for i in ids if i not in (PAD, BOS, EOS)])
+        """The text of ids; PAD, BOS and EOS are skipped."""
+        return self._processors[side].decode([i for i in ids if i not in (PAD, BOS, EOS)])
 
     def pieces(self, ids: Iterable[int], side: Side) -> list[str]:
-        """Each token as one would show it; ▁ stands for a space."""
-        return [self._sides[side].id_to_piece(i) for i in ids]
+        """The piece of each id, for display; ▁ stands for a space."""
+        return [self._processors[side].id_to_piece(i) for i in ids]
 
     def ids_of(self, pieces: Sequence[str], side: Side = "target") -> tuple[int, ...]:
-        """The ids of tokens as `pieces` shows them; a word may be given without its ▁."""
-        known = {self._sides[side].id_to_piece(i): i for i in range(self.vocab_size(side))}
-        return ids_among(known, pieces, "▁")
+        """The ids of tokens given as `pieces` returns them; the ▁ at the start of a word is optional."""
+        vocabulary = {self._processors[side].id_to_piece(i): i for i in range(self.vocab_size(side))}
+        return lookup_pieces(vocabulary, pieces, "▁")
 
     def write(self, directory: Path) -> None:
-        """The files of this tokenizer into a directory under construction."""
+        """Write the tokenizer's files into a directory under construction."""
         directory.mkdir(exist_ok=True)
         (directory / SETTINGS).write_text(self.settings.as_json(), encoding="utf-8")
         for name, model in self.files().items():
@@ -81,7 +81,7 @@ class Tokenizer:
 
     @classmethod
     def read(cls, directory: Path) -> "Tokenizer":
-        """A tokenizer from the files that `write` made."""
+        """Read a tokenizer from the files written by `write`."""
         settings = TokenizerSettings.read(directory / SETTINGS)
         try:
             return cls(settings, {side: (directory / _file_name(settings, side)).read_bytes() for side in SIDES})
@@ -91,27 +91,27 @@ class Tokenizer:
             raise DirectoryError(f"{directory}: {error}") from None
 
     def files(self) -> dict[str, bytes]:
-        """What it is made of, by file name."""
+        """The contents of its model files, by file name."""
         return {_file_name(self.settings, side): model for side, model in self._models.items()}
 
 
 def check_text(text: str) -> None:
-    """Python's text may hold what no file can."""
+    """Refuse lone surrogates: Python strings may contain them, UTF-8 may not."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InputError(f"{text!r} has half of a surrogate pair, which is no character.") from None
+        raise InputError(f"{text!r} contains half of a surrogate pair, which is not a valid character.") from None
 
 
-def ids_among(known: Mapping[str, int], pieces: Sequence[str], marks: str) -> tuple[int, ...]:
-    """The numbers of pieces, also where each is known with a mark of a word's beginning before it."""
-    found: set[int] = set()
+def lookup_pieces(vocabulary: Mapping[str, int], pieces: Sequence[str], markers: str) -> tuple[int, ...]:
+    """The ids of pieces, each looked up as given and with each of the word-start markers in front."""
+    ids: set[int] = set()
     for piece in pieces:
-        ids = {known[form] for form in (piece, *(f"{mark}{piece}" for mark in marks)) if form in known}
-        if not ids:
-            raise InputError(f"{piece!r} is no token of this model: `--json` shows how it cuts text into tokens.")
-        found |= ids
-    return tuple(sorted(found))
+        matches = {vocabulary[form] for form in (piece, *(f"{mark}{piece}" for mark in markers)) if form in vocabulary}
+        if not matches:
+            raise InputError(f"{piece!r} is not a token of this model: `--json` shows how text is split into tokens.")
+        ids |= matches
+    return tuple(sorted(ids))
 
 
 def _file_name(settings: TokenizerSettings, side: Side) -> str:
@@ -119,9 +119,9 @@ def _file_name(settings: TokenizerSettings, side: Side) -> str:
 
 
 def train_tokenizer(settings: TokenizerSettings, pairs: Callable[[], Iterable[Pair]]) -> Tokenizer:
-    """Learn a vocabulary from pairs, asked for once for each vocabulary; the same pairs give the same bytes.
+    """Train a tokenizer on sentence pairs; the same pairs give the same bytes.
 
-    All of them are held in memory while it learns: of a large corpus, hand over a sample.
+    `pairs` is called once per vocabulary. All its sentences are held in memory: for a large corpus, pass a sample.
     """
     if settings.joint:
         model = _train(settings, (text for pair in pairs() for text in pair[1:]))
@@ -136,9 +136,9 @@ def train_tokenizer(settings: TokenizerSettings, pairs: Callable[[], Iterable[Pa
 
 
 def normalise(text: str, kind: str = "unigram") -> str:
-    """One way of writing each character (NFC), and SentencePiece's ▁ as the space it stands for.
+    """Unicode NFC, with SentencePiece's ▁ replaced by the space it stands for.
 
-    For kind "word", any spaces between words are one.
+    For kind "word", whitespace between words is collapsed to one space.
     """
     text = unicodedata.normalize("NFC", text).replace("▁", " ")
     return " ".join(text.split()) if kind == "word" else text
@@ -147,17 +147,17 @@ def normalise(text: str, kind: str = "unigram") -> str:
 def _train(settings: TokenizerSettings, texts: Iterator[str]) -> bytes:
     lines = [line for text in texts if (line := normalise(text, settings.kind).strip())]
     if not lines:
-        raise DataError("There is no text to learn a vocabulary from: every line is empty.")
+        raise DataError("There is no text to train a vocabulary on: every line is empty.")
     try:
         return _run_trainer(settings, lines, settings.vocab_size)
     except RuntimeError as error:
-        # A small corpus has fewer pieces than were asked for; then it gets as many as there are.
-        if possible := re.search(r"value <= (\d+)", str(error)):
-            return _run_trainer(settings, lines, int(possible[1]))
-        needed = re.search(r"(\d+) vs (\d+)", str(error))
+        # A small corpus has fewer pieces than vocab_size: retry with the maximum that SentencePiece reports.
+        if maximum := re.search(r"value <= (\d+)", str(error)):
+            return _run_trainer(settings, lines, int(maximum[1]))
+        required = re.search(r"(\d+) vs (\d+)", str(error))
         raise DataError(
             f"A vocabulary of {settings.vocab_size} tokens is too small for this text: its characters, 256 bytes and "
-            f"the tags already need {needed[2] if needed else 'more'}. Raise vocab_size, or lower character_coverage."
+            f"the tags need {required[2] if required else 'more'}. Raise vocab_size, or lower character_coverage."
         ) from None
 
 
@@ -172,7 +172,7 @@ def _run_trainer(settings: TokenizerSettings, lines: list[str], vocab_size: int)
         hard_vocab_limit=False,
         use_all_vocab=settings.kind == "char",
         byte_fallback=not whole_words,
-        normalization_rule_name="identity",  # `normalise` has done it, and nothing else may
+        normalization_rule_name="identity",  # `normalise` has already been applied
         remove_extra_whitespaces=whole_words,
         character_coverage=1.0 if settings.kind in ("char", "word") else settings.character_coverage,
         user_defined_symbols=settings.tags,
@@ -180,18 +180,21 @@ def _run_trainer(settings: TokenizerSettings, lines: list[str], vocab_size: int)
         bos_id=BOS,
         eos_id=EOS,
         unk_id=UNKNOWN,
-        num_threads=1,  # sums in one order: the same text gives the same bytes
+        num_threads=1,  # a fixed summation order: the same text gives the same bytes
         max_sentence_length=2**20,
         minloglevel=2,
     )
     return model.getvalue()
 
 
-def _opened(model: bytes) -> sentencepiece.SentencePieceProcessor:
+def _load_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     except (RuntimeError, ValueError) as error:
-        raise DataError(f"the SentencePiece model cannot be opened ({str(error).splitlines()[0]}).") from None
+        raise DataError(f"the SentencePiece model cannot be loaded ({str(error).splitlines()[0]}).") from None
     if [processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id()] != [PAD, BOS, EOS, UNKNOWN]:
-        raise DataError("the SentencePiece model numbers its special tokens in another way than ours.")
+        raise DataError(
+            f"the SentencePiece model must have the special token ids {PAD} (pad), {BOS} (bos), {EOS} (eos) and "
+            f"{UNKNOWN} (unk)."
+        )
     return processor

@@ -1,29 +1,29 @@
-"""Search: from sources and a model to targets. Knows ids, never text."""
+"""Search over token ids: from sources and a step model to targets. No text in this package."""
 
-from glassformer.decoding.continuous_batching import BatchLimits, alike, as_they_end, search
+from glassformer.decoding.continuous_batching import BatchLimits, batches_by_cost, search, search_as_completed
 from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.decoding.rules import Request
 from glassformer.decoding.scoring import score
 from glassformer.decoding.search_settings import Beam, Sample, SearchSettings
 from glassformer.decoding.step_model import Ensemble, PlainStepModel, StepModel, StepSession
-from glassformer.decoding.stepwise_search import BatchSearch, Found, SearchTask
+from glassformer.decoding.stepwise_search import BatchSearch, SearchResult, SearchTask
 
 __all__ = [
     "BatchLimits",
     "BatchSearch",
     "Beam",
     "Ensemble",
-    "Found",
     "Hypothesis",
     "PlainStepModel",
     "Request",
     "Sample",
+    "SearchResult",
     "SearchSettings",
     "SearchTask",
     "StepModel",
     "StepSession",
-    "alike",
-    "as_they_end",
+    "batches_by_cost",
     "score",
     "search",
+    "search_as_completed",
 ]

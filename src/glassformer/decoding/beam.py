@@ -1,50 +1,50 @@
-"""Beam search for one sentence; greedy search is its narrowest. Sees candidates, never a model or a neighbour."""
+"""Beam search for one sentence (greedy search with a beam of 1). Sees candidates only, not the model or the batch."""
 
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from glassformer.decoding.hypothesis import Hypothesis, Node, ended, penalised, start
+from glassformer.decoding.hypothesis import Hypothesis, Node, penalised, start_node, to_hypothesis
 from glassformer.decoding.rules import Rules
 from glassformer.decoding.search_settings import Beam
 
 Candidate = tuple[int, float]
-"""A token that may come next, and its log-probability."""
+"""A possible next token and its log-probability."""
 Child = tuple[float, int, int, int, float]
-"""A way to go on: its loss so far, the row that it comes from, its rank there, its token, the token's log-probability.
+"""A continuation: its loss so far, the row of its parent, its rank in that row, its token, the token's log-probability.
 
-In their own order the best comes first, and of equals the one of the better parent."""
+Tuples sort best first; ties go to the better parent."""
 
 
 @dataclass(frozen=True)
 class BeamStep:
-    """What a search saw and decided in one step."""
+    """What a search considered and decided in one step."""
 
     growing: list[Node]
-    """What there was to go on with."""
+    """The unfinished hypotheses before the step."""
     ranked: list[Child]
-    """Every way to go on, best first."""
+    """All continuations, best first."""
     kept: list[tuple[int, Node]]
-    """What it went on with, and the row of `growing` that each comes from."""
+    """The continuations kept, each with the row of its parent in `growing`."""
     ended: list[Node]
 
 
 class BeamSearch:
-    """One sentence's search under way."""
+    """The running search of one sentence."""
 
     def __init__(self, rules: Rules, beam: Beam, bos: int, log: list[BeamStep] | None = None) -> None:
         self.rules = rules
         self.beam = beam
         self.log = log
-        """Where every step is written down, for whoever wants to look back."""
-        self.growing: list[Node] = [start(bos)]
+        """If given, every step is appended to it."""
+        self.growing: list[Node] = [start_node(bos)]
         self.best: list[Hypothesis] = []
-        """The wanted hypotheses so far, best first; of equals, the one found first."""
+        """The n best finished hypotheses so far, best first; ties in the order in which they were found."""
 
     def advance(self, candidates: Sequence[Sequence[Candidate]]) -> list[int]:
-        """Take one step with the candidates of each growing hypothesis, likeliest first.
+        """Take one step with the candidates of each unfinished hypothesis, most likely first.
 
-        Returns which of them the new growing ones come from, in order; none when the search is over.
+        Returns for each new unfinished hypothesis the row of its parent; empty when the search is over.
         """
         k = self.beam.width
         kept: list[tuple[int, Node]] = []
@@ -52,13 +52,13 @@ class BeamSearch:
         ranked = self._ranked(candidates)
         for place, (_, row, rank, token, log_p) in enumerate(ranked):
             parent = self.growing[row]
-            spared = self.beam.keep_greedy and parent.greedy and rank == 0
+            protected = self.beam.keep_greedy and parent.greedy and rank == 0
             if token == self.rules.eos:
-                if place < k or spared:
+                if place < k or protected:
                     ended.append(parent.then(token, log_p, rank == 0))
             elif len(kept) < k:
                 kept.append((row, parent.then(token, log_p, rank == 0)))
-            elif spared:
+            elif protected:
                 kept[-1] = (row, parent.then(token, log_p, likeliest=True))
         for node in ended:
             self._end(node)
@@ -70,18 +70,18 @@ class BeamSearch:
         return [row for row, _ in kept] if self.growing else []
 
     def _ranked(self, candidates: Sequence[Sequence[Candidate]]) -> list[Child]:
-        """Every way to go on, best first."""
+        """All continuations, best first."""
         diversity = self.beam.diversity
         children = [
             (diversity * rank - node.total - log_p, row, rank, token, log_p)
-            for row, (node, own) in enumerate(zip(self.growing, candidates, strict=True))
-            for rank, (token, log_p) in enumerate(own)
+            for row, (node, row_candidates) in enumerate(zip(self.growing, candidates, strict=True))
+            for rank, (token, log_p) in enumerate(row_candidates)
         ]
         children.sort()
         return self._spread(children) if self.rules.phrases else children
 
     def _spread(self, ranked: list[Child]) -> list[Child]:
-        """In turn the best of those that have as much of the phrases, the most first.
+        """Continuations in banks by tokens of the phrases written so far, taken in turn from each, most progress first.
 
         Otherwise a phrase would be put off until nothing else fits (dynamic beam allocation, arXiv:1804.06609).
         """
@@ -89,22 +89,22 @@ class BeamSearch:
         for child in ranked:
             _, row, _, token, _ = child
             banks.setdefault(self.rules.progress([*self.growing[row].tokens, token]), []).append(child)
-        in_turn = itertools.zip_longest(*(banks[progress] for progress in sorted(banks, reverse=True)))
-        return [child for turn in in_turn for child in turn if child is not None]
+        turns = itertools.zip_longest(*(banks[progress] for progress in sorted(banks, reverse=True)))
+        return [child for turn in turns for child in turn if child is not None]
 
     def _end(self, node: Node) -> None:
-        self.best.append(ended(node, self.beam.length_penalty))
+        self.best.append(to_hypothesis(node, self.beam.length_penalty))
         self.best.sort(key=lambda hypothesis: -hypothesis.score)
         del self.best[self.beam.n_best :]
 
     def _may_improve(self) -> bool:
-        """Whether anything that grows could still come among the wanted.
+        """Whether an unfinished hypothesis could still reach the n best.
 
-        A log-probability only falls, and is at best divided by the longest length allowed; so nothing is missed.
+        A log-probability only falls, and at best is divided by the maximum length; so stopping early misses nothing.
         """
         if not self.growing or len(self.best) < self.beam.n_best:
             return bool(self.growing)
         if self.beam.width == 1:
             return False
-        hopes = penalised(max(node.total for node in self.growing), self.rules.limit, self.beam.length_penalty)
-        return hopes > self.best[-1].score
+        bound = penalised(max(node.total for node in self.growing), self.rules.limit, self.beam.length_penalty)
+        return bound > self.best[-1].score

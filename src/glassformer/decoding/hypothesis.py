@@ -1,74 +1,74 @@
-"""A target under way, and a target that has ended. Knows ids and numbers only."""
+"""Unfinished targets as linked nodes, and finished hypotheses. Token ids and numbers only."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 
-@dataclass(slots=True, eq=False)  # not frozen: that would make the making of one three times as slow
+@dataclass(slots=True, eq=False)  # not frozen: that would make construction three times as slow
 class Node:
-    """The newest token of a target under way, and the way back to its start. Hypotheses share their beginnings."""
+    """The newest token of an unfinished target, linked to the token before it. Hypotheses share their prefixes."""
 
     parent: "Node | None"
     token: int
     log_p: float
-    """Of this token, in nats."""
+    """Log-probability of this token, in nats."""
     total: float
-    """Of all tokens up to this one."""
+    """Sum of the log-probabilities up to and including this token."""
     length: int
-    """Tokens up to this one; the start is not one of them."""
+    """Number of tokens up to and including this one, not counting the start token."""
     greedy: bool = True
-    """Whether every token up to this one was the likeliest in its place."""
+    """Whether every token so far was the most likely one at its position."""
 
     def then(self, token: int, log_p: float, likeliest: bool) -> "Node":
-        """The same target with one token more."""
+        """This target extended by one token."""
         return Node(self, token, log_p, self.total + log_p, self.length + 1, self.greedy and likeliest)
 
     @property
     def tokens(self) -> list[int]:
-        return [node.token for node in self._way()]
+        return [node.token for node in self._path()]
 
     @property
     def log_ps(self) -> list[float]:
-        return [node.log_p for node in self._way()]
+        return [node.log_p for node in self._path()]
 
-    def _way(self) -> list["Node"]:
-        """From the first token to this one."""
-        return list(self._back())[::-1]
+    def _path(self) -> list["Node"]:
+        """The nodes from the first token to this one."""
+        return list(self._backwards())[::-1]
 
-    def _back(self) -> Iterator["Node"]:
+    def _backwards(self) -> Iterator["Node"]:
         node: Node | None = self
         while node is not None and node.parent is not None:
             yield node
             node = node.parent
 
 
-def start(token: int) -> Node:
-    """The start, which counts nothing."""
+def start_node(token: int) -> Node:
+    """The start token: length 0, log-probability 0."""
     return Node(None, token, 0.0, 0.0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One way to end a target."""
+    """A finished target with its log-probabilities and score."""
 
     tokens: list[int]
-    """Without the start, with the end of sentence."""
+    """Without the start token, with the end of sentence."""
     log_probabilities: list[float]
-    """Of each token after those before it, in nats: the model's own, whatever rules chose among them."""
+    """Of each token given those before it, in nats: the model's, regardless of the rules that restricted the choice."""
     score: float
-    """What hypotheses are compared by: the sum of them after the length penalty."""
+    """What hypotheses are ranked by: the sum of the log-probabilities after the length penalty."""
 
     @property
     def log_probability(self) -> float:
-        """Of all the tokens."""
+        """Sum over all tokens."""
         return sum(self.log_probabilities)
 
 
-def ended(node: Node, length_penalty: float) -> Hypothesis:
-    """The target that ends with this token."""
+def to_hypothesis(node: Node, length_penalty: float) -> Hypothesis:
+    """The finished target whose last token is this node."""
     return Hypothesis(node.tokens, node.log_ps, penalised(node.total, node.length, length_penalty))
 
 
 def penalised(log_probability: float, length: int, length_penalty: float) -> float:
-    """log-probability / length ** length_penalty: without it, short targets win, since every token costs something."""
+    """log-probability / length ** length_penalty. Without it short targets win, since every token lowers the sum."""
     return log_probability / length**length_penalty

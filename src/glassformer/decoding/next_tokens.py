@@ -1,4 +1,4 @@
-"""From logits to the few tokens that a search looks at. The only place where search meets tensors."""
+"""From logits to the few candidate tokens that a search considers. The only module of search that handles tensors."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,66 +7,67 @@ import torch
 from torch import Tensor
 
 from glassformer.decoding.beam import Candidate
-from glassformer.decoding.rules import ANYTHING, AllowedTokens
+from glassformer.decoding.rules import ANY_TOKEN, AllowedTokens
 from glassformer.decoding.search_settings import Sample, SearchSettings
 from glassformer.errors import InputError
 
-DAMAGED = "The model's logits are not numbers: its weights are damaged."
+NAN_LOGITS_MESSAGE = "The model's logits are not numbers (NaN): its weights are damaged."
 
 
 @dataclass(frozen=True, slots=True)
 class NextTokens:
-    """What a model says of the token that comes next, for each row."""
+    """A step model's prediction of the next token, for each row."""
 
     logits: Tensor
-    """(R, V). They may be written over."""
+    """(R, V). May be overwritten."""
     normaliser: Tensor
-    """(R): log Σ exp of a row's logits, which makes them log-probabilities."""
-    likeliest: list[list[Candidate]]
-    """As many of each row's likeliest tokens as were asked for, likeliest first."""
+    """(R): log Σ exp of a row's logits; logits minus it are log-probabilities."""
+    candidates: list[list[Candidate]]
+    """The requested number of most likely tokens of each row, most likely first."""
 
 
-def looked_at(settings: SearchSettings) -> int:
-    """Candidates of each row. One may be the end, and then there are still enough to go on with."""
+def candidates_per_row(settings: SearchSettings) -> int:
+    """One more than the beam width: if one candidate is the end of sentence, enough remain to continue with."""
     if isinstance(settings, Sample):
         return 0
     return 1 if settings.width == 1 else settings.width + 1
 
 
-def examined(logits: Tensor, count: int, never: Sequence[int]) -> NextTokens:
-    """The logits (R, V) of what comes next, and their `count` likeliest tokens but none of `never`."""
+def summarise_logits(logits: Tensor, count: int, never: Sequence[int]) -> NextTokens:
+    """The logits (R, V) of the next token, with the `count` most likely tokens, excluding `never`."""
     normaliser = logits.logsumexp(-1)
     return NextTokens(logits, normaliser, _top(logits, normaliser, count, never))
 
 
-def likeliest(
-    said: NextTokens, choices: Sequence[AllowedTokens], count: int, suppress: Sequence[int], eos: int
+def top_candidates(
+    prediction: NextTokens, allowed: Sequence[AllowedTokens], count: int, suppress: Sequence[int], eos: int
 ) -> list[list[Candidate]]:
-    """For each row the `count` likeliest of its tokens that may come, likeliest first.
+    """For each row the `count` most likely of its allowed tokens, most likely first.
 
-    Their log-probabilities are the model's own, over all tokens, whatever may come. `said` knows what is suppressed.
+    Log-probabilities are the model's, over all tokens, allowed or not. The candidates in `prediction` already exclude
+    suppressed tokens.
     """
-    found = said.likeliest
-    for own in found:
-        last = own[-1][1]
+    candidates = prediction.candidates
+    for row_candidates in candidates:
+        last = row_candidates[-1][1]
         if last != last:
-            raise InputError(DAMAGED)
+            raise InputError(NAN_LOGITS_MESSAGE)
         if last == -torch.inf:
-            own[:] = [candidate for candidate in own if candidate[1] > -torch.inf]
-    if bound := [row for row, choice in enumerate(choices) if choice is not ANYTHING]:
-        logits, normaliser = said.logits[bound], said.normaliser[bound]
-        own_choices = [choices[row] for row in bound]
-        restrict(logits, own_choices, suppress, eos)
-        chosen = _top(logits, normaliser, count, ())
-        for row, choice, own, sum_, top in zip(bound, own_choices, logits, normaliser, chosen, strict=True):
+            row_candidates[:] = [candidate for candidate in row_candidates if candidate[1] > -torch.inf]
+    if restricted := [row for row, choice in enumerate(allowed) if choice is not ANY_TOKEN]:
+        logits, normaliser = prediction.logits[restricted], prediction.normaliser[restricted]
+        choices = [allowed[row] for row in restricted]
+        restrict(logits, choices, suppress, eos)
+        tops = _top(logits, normaliser, count, ())
+        for row, choice, row_logits, log_sum, top in zip(restricted, choices, logits, normaliser, tops, strict=True):
             if choice.also:
-                asked = (own[list(choice.also)] - sum_).clamp_(max=0).tolist()
-                top = list({*top, *zip(choice.also, asked, strict=True)})
-            found[row] = sorted(
+                log_ps = (row_logits[list(choice.also)] - log_sum).clamp_(max=0).tolist()
+                top = list({*top, *zip(choice.also, log_ps, strict=True)})
+            candidates[row] = sorted(
                 (candidate for candidate in top if candidate[1] > -torch.inf),
                 key=lambda candidate: (-candidate[1], candidate[0]),
             )
-    return found
+    return candidates
 
 
 def _top(logits: Tensor, normaliser: Tensor, count: int, never: Sequence[int]) -> list[list[Candidate]]:
@@ -75,57 +76,59 @@ def _top(logits: Tensor, normaliser: Tensor, count: int, never: Sequence[int]) -
     if never:
         logits = logits.index_fill(-1, torch.tensor(never, device=logits.device), -torch.inf)
     top, ids = logits.max(-1, keepdim=True) if count == 1 else logits.topk(min(count, logits.shape[-1]))
-    log_ps = (top - normaliser[:, None]).clamp_(max=0)  # rounding may lift a certainty above 0
+    log_ps = (top - normaliser[:, None]).clamp_(max=0)  # rounding may push a probability of 1 above it
     return [list(zip(*row, strict=True)) for row in zip(ids.tolist(), log_ps.tolist(), strict=True)]
 
 
-def drawn(
-    said: NextTokens,
-    choices: Sequence[AllowedTokens],
-    chances: Sequence[Sequence[float]],
+def sampled_candidates(
+    prediction: NextTokens,
+    allowed: Sequence[AllowedTokens],
+    uniforms: Sequence[Sequence[float]],
     sample: Sample,
     suppress: Sequence[int],
     eos: int,
 ) -> list[list[Candidate]]:
-    """For each row one token for each of its chances, drawn by probability among those that may come.
+    """For each row one token per uniform random number, sampled by probability from the allowed tokens.
 
-    Their log-probabilities are the model's own, as above.
+    Log-probabilities are the model's, as above.
     """
-    logits, normaliser = said.logits, said.normaliser
-    restrict(logits, choices, suppress, eos)
-    rows = [row for row, own in enumerate(chances) for _ in own]
-    uniform = torch.tensor([number for own in chances for number in own], dtype=torch.float64, device=logits.device)
-    tokens = inverse(filtered(logits / sample.temperature, sample)[rows], uniform)
+    logits, normaliser = prediction.logits, prediction.normaliser
+    restrict(logits, allowed, suppress, eos)
+    rows = [row for row, numbers in enumerate(uniforms) for _ in numbers]
+    uniform = torch.tensor(
+        [number for numbers in uniforms for number in numbers], dtype=torch.float64, device=logits.device
+    )
+    tokens = inverse_cdf(filtered(logits / sample.temperature, sample)[rows], uniform)
     log_ps = (logits[rows, tokens] - normaliser[rows]).clamp_(max=0).tolist()
-    answers: list[list[Candidate]] = [[] for _ in choices]
+    candidates: list[list[Candidate]] = [[] for _ in allowed]
     for row, token, log_p in zip(rows, tokens.tolist(), log_ps, strict=True):
         if log_p != log_p:
-            raise InputError(DAMAGED)
-        answers[row].append((token, log_p))
-    return answers
+            raise InputError(NAN_LOGITS_MESSAGE)
+        candidates[row].append((token, log_p))
+    return candidates
 
 
-def restrict(logits: Tensor, choices: Sequence[AllowedTokens], suppress: Sequence[int], eos: int) -> None:
-    """Make what may not come impossible, in place. What is forced comes before what is forbidden."""
-    forced = _places((row, choice.only or choice.also) for row, choice in enumerate(choices))
-    forbidden = _places((row, choice.never) for row, choice in enumerate(choices))
-    bound = [row for row, choice in enumerate(choices) if choice.only]
-    kept = logits[forced] if forced else None
-    ends = logits[:, eos].clone() if forbidden else None
+def restrict(logits: Tensor, allowed: Sequence[AllowedTokens], suppress: Sequence[int], eos: int) -> None:
+    """Set the logits of tokens that are not allowed to -inf, in place. Forced tokens override forbidden ones."""
+    forced = _index((row, choice.only or choice.also) for row, choice in enumerate(allowed))
+    forbidden = _index((row, choice.never) for row, choice in enumerate(allowed))
+    only_rows = [row for row, choice in enumerate(allowed) if choice.only]
+    forced_logits = logits[forced] if forced else None
+    eos_logits = logits[:, eos].clone() if forbidden else None
     if suppress:
         logits[:, list(suppress)] = -torch.inf
-    if bound:
-        logits[bound] = -torch.inf
+    if only_rows:
+        logits[only_rows] = -torch.inf
     if forbidden:
         logits[forbidden] = -torch.inf
-    if kept is not None:
-        logits[forced] = kept
-    if ends is not None:  # if nothing is left, the sentence ends
-        logits[:, eos] = torch.where(logits.amax(-1) > -torch.inf, logits[:, eos], ends)
+    if forced_logits is not None:
+        logits[forced] = forced_logits
+    if eos_logits is not None:  # if no token is left, the sentence ends
+        logits[:, eos] = torch.where(logits.amax(-1) > -torch.inf, logits[:, eos], eos_logits)
 
 
 def filtered(logits: Tensor, sample: Sample) -> Tensor:
-    """The probabilities of each row (R, V) with all but the tokens to draw from at 0; the likeliest always stays."""
+    """Probabilities (R, V) with 0 for tokens excluded by top-k, top-p or epsilon; the most likely always stays."""
     p = logits.softmax(-1)
     order = p.sort(dim=-1, descending=True, stable=True)
     kept = order.values >= sample.epsilon
@@ -136,15 +139,15 @@ def filtered(logits: Tensor, sample: Sample) -> Tensor:
     return torch.zeros_like(p).scatter(-1, order.indices, order.values * kept)
 
 
-def inverse(p: Tensor, uniform: Tensor) -> Tensor:
-    """The token at which each row's growing sum of probabilities passes `uniform` of all of it."""
-    passed = p.double().cumsum(-1)
-    token = (passed <= uniform[:, None] * passed[:, -1:]).sum(-1)
-    last = p.shape[-1] - 1 - (p > 0).flip(-1).int().argmax(-1)  # rounding must not pass the last that can be drawn
+def inverse_cdf(p: Tensor, uniform: Tensor) -> Tensor:
+    """The token of each row at which the cumulative sum of p exceeds `uniform` times its total."""
+    cumulative = p.double().cumsum(-1)
+    token = (cumulative <= uniform[:, None] * cumulative[:, -1:]).sum(-1)
+    last = p.shape[-1] - 1 - (p > 0).flip(-1).int().argmax(-1)  # rounding must not go past the last possible token
     return torch.minimum(token, last)
 
 
-def _places(tokens: Iterable[tuple[int, Sequence[int]]]) -> tuple[list[int], list[int]] | None:
-    """Rows and tokens as an index; None where there are none."""
-    places = [(row, token) for row, own in tokens for token in own]
-    return ([row for row, _ in places], [token for _, token in places]) if places else None
+def _index(tokens: Iterable[tuple[int, Sequence[int]]]) -> tuple[list[int], list[int]] | None:
+    """Rows and tokens as a tensor index; None if there are none."""
+    pairs = [(row, token) for row, row_tokens in tokens for token in row_tokens]
+    return ([row for row, _ in pairs], [token for _, token in pairs]) if pairs else None

@@ -1,6 +1,6 @@
-"""What a sentence's target may go on with: its length, its forced beginning, what must and what may not occur in it.
+"""Constraints on one sentence's target: length, forced prefix, phrases that must occur, n-grams that must not repeat.
 
-Pure functions of the tokens so far. Knows no model and no neighbours.
+Pure functions of the tokens so far; independent of the model and of other sentences.
 """
 
 from collections.abc import Sequence
@@ -13,102 +13,102 @@ from glassformer.errors import InputError
 
 @dataclass(frozen=True)
 class Request:
-    """One sentence to be translated, and what is asked of its translation."""
+    """A sentence to be translated, with the constraints on its translation."""
 
     source: Sequence[int]
-    """Its ids, with the end of sentence."""
+    """Token ids, with the end of sentence."""
     prefix: tuple[int, ...] = ()
-    """How the target must begin."""
+    """Tokens that the target must begin with."""
     phrases: tuple[tuple[int, ...], ...] = ()
-    """What must occur in the target, each in one piece, in any order."""
+    """Phrases that must occur in the target, each contiguous, in any order."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedTokens:
-    """What may come next."""
+    """Which tokens may come next."""
 
     only: tuple[int, ...] = ()
-    """If any: nothing but these."""
+    """If not empty: these tokens only."""
     never: tuple[int, ...] = ()
-    """Not these."""
+    """Forbidden tokens."""
     also: tuple[int, ...] = ()
-    """Look at these too, even where they are not among the likeliest, or suppressed."""
+    """Tokens to consider in any case, even if suppressed or not among the most likely."""
 
 
-ANYTHING = AllowedTokens()
+ANY_TOKEN = AllowedTokens()
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of one sentence. What is forced comes before what is forbidden."""
+    """The constraints of one sentence. Forced tokens override forbidden ones."""
 
     eos: int
     min_length: int
-    """Tokens before the end may come."""
+    """Tokens before the end of sentence, at least."""
     limit: int
-    """Tokens at most, the end included."""
+    """Tokens at most, including the end of sentence."""
     prefix: tuple[int, ...] = ()
     phrases: tuple[tuple[int, ...], ...] = ()
     no_repeat: int = 0
-    """No run of so many tokens occurs twice; 0 allows all."""
+    """No n-gram of this size may occur twice; 0 for no such constraint."""
 
     @property
     def reads_tokens(self) -> bool:
-        """Whether more than the length of a target counts."""
+        """Whether the rules depend on the tokens of the target and not only on its length."""
         return bool(self.phrases or self.no_repeat)
 
     def progress(self, tokens: Sequence[int]) -> int:
-        """How many tokens of the phrases stand in these, a phrase that has begun included."""
-        missing = Missing.of(self.phrases, tokens)
+        """How many tokens of the phrases are in `tokens`, including a phrase begun at the end."""
+        missing = MissingPhrases.of(self.phrases, tokens)
         return sum(map(len, self.phrases)) - missing.total + missing.begun
 
-    def choice(self, length: int, tokens: Sequence[int] = ()) -> AllowedTokens:
-        """What may follow so many tokens, and these; they may be left out unless the rules `reads_tokens`."""
+    def allowed_tokens(self, length: int, tokens: Sequence[int] = ()) -> AllowedTokens:
+        """What may follow a target of this length; `tokens` are needed only if the rules `reads_tokens`."""
         if length < len(self.prefix):
             return AllowedTokens(only=(self.prefix[length],))
-        room = self.limit - length
-        missing = Missing.of(self.phrases, tokens)
-        # A free step may leave a phrase that had begun, and then all of it is to come again, and the end.
-        if room - 2 < missing.total:
+        remaining = self.limit - length
+        missing = MissingPhrases.of(self.phrases, tokens)
+        # A free step may break off a phrase that has begun; then all of it must still fit, and the end of sentence.
+        if remaining - 2 < missing.total:
             return AllowedTokens(only=missing.next or (self.eos,))
         never: tuple[int, ...] = repeating(tokens, self.no_repeat) if self.no_repeat else ()
         never = tuple(token for token in never if token != self.eos and token not in missing.next)
         if length < self.min_length or missing.total:
             never = (*never, self.eos)
-        return AllowedTokens(never=never, also=missing.next) if never or missing.next else ANYTHING
+        return AllowedTokens(never=never, also=missing.next) if never or missing.next else ANY_TOKEN
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """What of the phrases is still to come."""
+class MissingPhrases:
+    """The phrases that are not yet in the target."""
 
     total: int
-    """Tokens of all phrases that do not stand in the target yet."""
+    """Number of tokens of all missing phrases."""
     begun: int
-    """How many of them the target ends with: the beginning of one."""
+    """How many first tokens of a missing phrase the target ends with."""
     next: tuple[int, ...]
-    """Any of these begins a phrase or goes on with it."""
+    """Tokens that begin or continue a missing phrase."""
 
     @classmethod
-    def of(cls, phrases: Sequence[tuple[int, ...]], tokens: Sequence[int]) -> "Missing":
-        """After these tokens. A phrase that has begun is gone on with; if none has, any may begin."""
+    def of(cls, phrases: Sequence[tuple[int, ...]], tokens: Sequence[int]) -> "MissingPhrases":
+        """After these tokens. A phrase that has begun is continued; if none has, any may begin."""
         absent = [phrase for phrase in phrases if not occurs(phrase, tokens)]
         if not absent:
-            return NOTHING_MISSING
+            return NO_MISSING_PHRASES
         begun, phrase = max(((overlap(tokens, phrase), phrase) for phrase in absent), key=itemgetter(0))
-        nexts = (phrase[begun],) if begun else tuple(dict.fromkeys(phrase[0] for phrase in absent))
-        return cls(sum(map(len, absent)), begun, nexts)
+        next_tokens = (phrase[begun],) if begun else tuple(dict.fromkeys(phrase[0] for phrase in absent))
+        return cls(sum(map(len, absent)), begun, next_tokens)
 
 
-NOTHING_MISSING = Missing(0, 0, ())
+NO_MISSING_PHRASES = MissingPhrases(0, 0, ())
 
 
 def rules_for(request: Request, eos: int, settings: SearchSettings, most: int | None) -> Rules:
-    """A sentence's own rules: lengths follow its source and never its neighbours. `most`: what the model can write."""
+    """A sentence's rules. Lengths depend on its source only. `most`: tokens that the model has positions for."""
     phrases = tuple(dict.fromkeys(map(tuple, request.phrases)))
-    for what in (request.prefix, *phrases):
-        if eos in what:
-            raise InputError("The end of sentence cannot stand in a forced beginning or a phrase.")
+    for forced_tokens in (request.prefix, *phrases):
+        if eos in forced_tokens:
+            raise InputError("A forced prefix or phrase cannot contain the end of sentence.")
     if not all(phrases):
         raise InputError("A phrase that must occur cannot be empty.")
     forced = len(request.prefix) + sum(map(len, phrases))
@@ -116,20 +116,22 @@ def rules_for(request: Request, eos: int, settings: SearchSettings, most: int | 
     limit = int(settings.max_length_ratio * length) + settings.max_length_extra + forced
     if most is not None and limit > most:
         if forced + 1 > most:
-            raise InputError(f"{forced} forced tokens do not fit into the {most} that this model can write.")
+            raise InputError(
+                f"{forced} forced tokens and the end of sentence do not fit into the {most} positions of this model."
+            )
         limit = most
     min_length = min(int(settings.min_length_ratio * length), limit - 1)
     return Rules(eos, min_length, limit, tuple(request.prefix), phrases, settings.no_repeat)
 
 
 def occurs(phrase: Sequence[int], tokens: Sequence[int]) -> bool:
-    """Whether the phrase stands in the tokens, in one piece."""
+    """Whether `tokens` contains the phrase contiguously."""
     size, phrase = len(phrase), list(phrase)
     return any(list(tokens[i : i + size]) == phrase for i in range(len(tokens) - size + 1))
 
 
 def overlap(tokens: Sequence[int], phrase: Sequence[int]) -> int:
-    """How many of the phrase's first tokens the tokens end with; never the whole phrase."""
+    """How many of the phrase's first tokens `tokens` ends with; less than the whole phrase."""
     for size in range(min(len(tokens), len(phrase) - 1), 0, -1):
         if list(tokens[-size:]) == list(phrase[:size]):
             return size
@@ -137,7 +139,7 @@ def overlap(tokens: Sequence[int], phrase: Sequence[int]) -> int:
 
 
 def repeating(tokens: Sequence[int], size: int) -> tuple[int, ...]:
-    """The tokens that would write a run of `size` tokens a second time."""
+    """The tokens that would repeat an n-gram of this size."""
     if len(tokens) < size:
         return ()
     last = list(tokens[len(tokens) - size + 1 :])

@@ -1,4 +1,4 @@
-"""How to search: what every search may be told, and what each kind adds."""
+"""Search settings: those of every search, and those of beam search and sampling."""
 
 from typing import Annotated
 
@@ -11,47 +11,48 @@ Width = Annotated[int, Field(ge=1, le=1000)]
 
 
 class SearchSettings(Settings):
-    """What every kind of search may be told."""
+    """Settings common to all kinds of search."""
 
     max_length_ratio: Annotated[float, Field(ge=0)] = 2.0
-    """A target has at most this many times its own source's tokens, and `max_length_extra` more."""
+    """A target has at most this many tokens per source token, plus `max_length_extra`."""
     max_length_extra: Annotated[int, Field(ge=1)] = 10
-    """Tokens beyond `max_length_ratio` times the source's."""
+    """Tokens allowed beyond `max_length_ratio` times the source length."""
     min_length_ratio: Annotated[float, Field(ge=0)] = 0.0
-    """A target has at least this many times its own source's tokens before it ends."""
+    """A target has at least this many tokens per source token before it ends."""
     no_repeat: Annotated[int, Field(ge=0)] = 0
-    """No run of so many tokens may occur twice in a target; 0 allows it."""
-    suppress: Annotated[tuple[Token, ...], Field(strict=False)] = ()  # from a file it comes as a list
-    """Tokens that may never be written, unless they are forced."""
-    length_penalty: Annotated[float, Field(ge=0, le=10)] = 1.0  # length ** 100 is no number any more
-    """Hypotheses compete by log-probability / length ** length_penalty; 0 favours short ones."""
+    """No n-gram of this size may occur twice in a target; 0 for no such constraint."""
+    suppress: Annotated[tuple[Token, ...], Field(strict=False)] = ()  # a list in a settings file
+    """Token ids that are never generated unless they are forced."""
+    length_penalty: Annotated[float, Field(ge=0, le=10)] = 1.0  # length ** 100 would overflow
+    """Hypotheses are ranked by log-probability / length ** length_penalty; 0 favours short ones."""
     n_best: Width = 1
-    """Hypotheses wanted of each sentence."""
+    """Hypotheses returned for each sentence."""
 
     @property
     def width(self) -> int:
-        """Rows that a sentence takes, at most."""
+        """Rows per sentence, at most."""
         return self.n_best
 
 
 class Beam(SearchSettings):
-    """Keep the best few beginnings of each sentence, and go on with all of them.
+    """Beam search: keep the best few partial targets of each sentence and extend all of them.
 
-    The search ends when nothing that still grows could come among the `n_best`.
+    The search ends when no unfinished hypothesis could still reach the `n_best`.
     """
 
     size: Width = 4
-    """Hypotheses kept for each sentence; 1 is greedy search: the likeliest token at every step, and the first end."""
+    """Hypotheses kept for each sentence; 1 is greedy search: the most likely token at every step, up to the first end
+    of sentence."""
     diversity: Annotated[float, Field(ge=0)] = 0.0
-    """How much a continuation loses for each likelier one of the same beginning, so that n-best lists differ early
-    (the sibling penalty of arXiv:1611.08562). It chooses what is kept, and changes no score."""
+    """Penalty on a continuation for each more likely continuation of the same hypothesis, so that n-best lists differ
+    early (the sibling penalty of arXiv:1611.08562). It affects which hypotheses are kept, but not their scores."""
     keep_greedy: bool = True
-    """Whether the greedy target always keeps a place, so that no beam answers worse than greedy search does; a
-    textbook's beam may drop it."""
+    """Whether the greedy hypothesis always keeps a place in the beam, so that no beam result is worse than greedy
+    search; a textbook beam may drop it."""
 
     @classmethod
     def greedy(cls) -> "Beam":
-        """The likeliest token at every step."""
+        """Greedy search: the most likely token at every step."""
         return cls(size=1, length_penalty=0.0)
 
     @property
@@ -60,18 +61,18 @@ class Beam(SearchSettings):
 
 
 class Sample(SearchSettings):
-    """Draw each token by its probability, `n_best` times for each sentence.
+    """Sampling: draw each token by its probability, `n_best` times for each sentence.
 
-    What is drawn depends on the seed and the sentence itself, not on its neighbours or its place among them.
+    Samples depend on the seed and the sentence itself, not on the batch or the sentence's position in it.
     """
 
     temperature: Annotated[float, Field(gt=0)] = 1.0
-    """Logits are divided by it: below 1 likely tokens become likelier, above 1 all become more alike."""
+    """Logits are divided by it: below 1 the distribution is sharper, above 1 flatter."""
     top_k: Annotated[int, Field(ge=0)] = 0
-    """Draw among the likeliest so many; 0 among all."""
+    """Sample from the k most likely tokens; 0 for all tokens."""
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Draw among the likeliest that together have this probability."""
+    """Sample from the most likely tokens that together have this probability."""
     epsilon: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Draw among tokens of at least this probability (arXiv:2210.15191)."""
+    """Sample from tokens of at least this probability (arXiv:2210.15191)."""
     seed: int = 0
-    """The same seed draws the same."""
+    """Random seed; the same seed gives the same samples."""

@@ -1,4 +1,4 @@
-"""A beam search to look back on: every hypothesis it looked at, where it came from, and what became of it."""
+"""Search tree of a beam search: every hypothesis considered, its parent, and what happened to it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,104 +12,105 @@ from glassformer.decoding.hypothesis import Hypothesis, Node, penalised
 from glassformer.decoding.rules import Request, Rules
 from glassformer.decoding.search_settings import Beam
 from glassformer.decoding.step_model import StepModel
-from glassformer.decoding.stepwise_search import Found, SearchTask, StepwiseBatchSearch
+from glassformer.decoding.stepwise_search import SearchResult, SearchTask, StepwiseBatchSearch
 
 Fate = Literal["start", "kept", "ended", "outranked", "displaced", "abandoned"]
-"""What became of a hypothesis: it was gone on with; it ended; others were better; it made room for the greedy one; or
-it still grew when nothing could come among the wanted any more."""
+"""What happened to a hypothesis: it was extended (kept); finished (ended); others were better (outranked); the greedy
+hypothesis took its place (displaced); or it was unfinished when the search stopped because none could still reach the n
+best (abandoned)."""
 FATES: tuple[Fate, ...] = get_args(Fate)
 
 
 @dataclass(frozen=True)
 class SearchTree:
-    """Hypotheses as nodes, numbered as they came up, the start first; a node is its newest token."""
+    """Hypotheses as nodes, numbered in order of creation, the start token first; a node stands for its newest token."""
 
     parent: list[int]
-    """The number of the node before; -1 at the start."""
+    """The number of the parent node; -1 for the start."""
     token: list[int]
     log_probability: list[float]
     """Of the token, in nats."""
     score: list[float]
-    """What hypotheses are compared by: the sum of log-probabilities after the length penalty."""
+    """What hypotheses are ranked by: the sum of log-probabilities after the length penalty."""
     fate: list[Fate]
     length_penalty: float
     limit: int
-    """Tokens that a hypothesis may have; at the last only the end may come."""
+    """Tokens per hypothesis, at most; the last can only be the end of sentence."""
 
     def __len__(self) -> int:
         return len(self.parent)
 
     def path(self, node: int) -> list[int]:
-        """The nodes from behind the start to this one."""
-        way = []
+        """The nodes from the first token (after the start) to this one."""
+        nodes = []
         while node > 0:
-            way.append(node)
+            nodes.append(node)
             node = self.parent[node]
-        return way[::-1]
+        return nodes[::-1]
 
     def tokens(self, node: int) -> list[int]:
-        """The hypothesis that this node is the end of."""
-        return [self.token[one] for one in self.path(node)]
+        """The tokens of the hypothesis that ends with this node."""
+        return [self.token[n] for n in self.path(node)]
 
     def hypothesis(self, node: int) -> Hypothesis:
-        """The same with its log-probabilities and its score."""
+        """The same with log-probabilities and score."""
         return Hypothesis(self.tokens(node), [self.log_probability[n] for n in self.path(node)], self.score[node])
 
     def children(self, node: int) -> list[int]:
-        """Those that go on from a node, best first."""
+        """The continuations of a node, best first."""
         return [number for number, parent in enumerate(self.parent) if parent == node]
 
     @property
     def ended(self) -> list[int]:
-        """The nodes that end a target, best first; of equals, the one found first."""
+        """The nodes that finish a target, best first; ties in the order in which they were found."""
         nodes = [number for number, fate in enumerate(self.fate) if fate == "ended"]
         return sorted(nodes, key=lambda node: -self.score[node])
 
     def why(self, node: int) -> str:
-        """What became of a node, in words."""
+        """What happened to a node, in words."""
         match self.fate[node]:
             case "start":
                 return "the start"
             case "kept":
-                return "among the best of its step: gone on with"
+                return "among the best of its step: extended"
             case "outranked":
-                return "others of its step were better: dropped"
+                return "outranked by others of its step: dropped"
             case "displaced":
-                return "dropped for the hypothesis of the likeliest tokens, which keeps a place"
+                return "dropped in favour of the greedy hypothesis, which always keeps a place"
             case "abandoned":
-                return "still growing when nothing could beat what had ended"
+                return "unfinished when nothing could beat the finished hypotheses any more"
         place = self.ended.index(node) + 1
-        at_limit = " at the longest length allowed" if len(self.path(node)) == self.limit else ""
-        return f"ended{at_limit}, number {place} of {len(self.ended)}"
+        at_limit = " at the maximum length" if len(self.path(node)) == self.limit else ""
+        return f"finished{at_limit}, number {place} of {len(self.ended)}"
 
 
 class RecordedSearch(StepwiseBatchSearch):
-    """A search that writes down every step."""
+    """A search that records every step."""
 
     def __init__(self, step_model: StepModel, settings: Beam, suppress: Sequence[int]) -> None:
         super().__init__(step_model, settings, suppress)
         self.beam = settings
         self.steps: list[BeamStep] = []
 
-    def _begun(self, task: SearchTask) -> BeamSearch:
+    def _begin(self, task: SearchTask) -> BeamSearch:
         return BeamSearch(task.rules, self.beam, self.step_model.bos, self.steps)
 
 
 @torch.no_grad()
 def search_tree(step_model: StepModel, request: Request, settings: Beam) -> tuple[list[Hypothesis], SearchTree]:
-    """The hypotheses that `search` would find for one request, best first, and all that were looked at."""
+    """The hypotheses that `search` finds for one request, best first, and the tree of all that were considered."""
     task = task_for(step_model, 0, request, settings)
-    watched = RecordedSearch(step_model, settings, suppressed(step_model, settings))
-    watched.join([task])
-    over: list[Found] = []
-    while not over:
-        over = watched.advance()
-    [(_, found)] = over
-    return found, tree_of(watched.steps, settings, task.rules)
+    recorded = RecordedSearch(step_model, settings, suppressed(step_model, settings))
+    recorded.join([task])
+    finished: list[SearchResult] = []
+    while not finished:
+        finished = recorded.advance()
+    [(_, hypotheses)] = finished
+    return hypotheses, tree_of(recorded.steps, settings, task.rules)
 
 
 def tree_of(steps: Sequence[BeamStep], settings: Beam, rules: Rules) -> SearchTree:
-    """The tree that the steps of a search grew."""
+    """The tree built from the recorded steps of a search."""
     tree = SearchTree([-1], [-1], [0.0], [0.0], ["start"], settings.length_penalty, rules.limit)
     numbers: dict[Node, int] = {}
     for step in steps:
@@ -118,7 +119,7 @@ def tree_of(steps: Sequence[BeamStep], settings: Beam, rules: Rules) -> SearchTr
             tree.token[0] = step.growing[0].token
         kept = {(row, node.token): node for row, node in step.kept}
         ended = {(node.parent, node.token) for node in step.ended}
-        room = settings.width  # the best of a step are gone on with, unless the greedy one takes the last place
+        places_left = settings.width  # the best of a step are extended, unless the greedy one takes the last place
         for _, row, _, token, log_p in step.ranked:
             parent = step.growing[row]
             number = len(tree)
@@ -132,8 +133,8 @@ def tree_of(steps: Sequence[BeamStep], settings: Beam, rules: Rules) -> SearchTr
                 numbers[kept[row, token]] = number
             elif (parent, token) in ended:
                 fate = "ended"
-            elif token != rules.eos and room > 0:
+            elif token != rules.eos and places_left > 0:
                 fate = "displaced"
-            room -= token != rules.eos
+            places_left -= token != rules.eos
             tree.fate.append(fate)
     return tree

@@ -1,7 +1,7 @@
-"""What a search asks: given the source and the target so far, how likely is each next token?
+"""Step models: the probability of each next token, given the source and the target so far.
 
-`PlainStepModel` asks the readable model, and is the measure for all others; `UncachedStepModel` asks it without a cache; `Ensemble` asks
-several and takes the mean.
+`PlainStepModel` runs the PyTorch model and is the reference for all others; `UncachedStepModel` runs it without a KV
+cache; `Ensemble` averages the probabilities of several.
 """
 
 import math
@@ -12,50 +12,50 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from glassformer.decoding.next_tokens import NextTokens, examined
+from glassformer.decoding.next_tokens import NextTokens, summarise_logits
 from glassformer.errors import InputError
 from glassformer.model import DecoderState, Transformer
 
 
 class StepSession(Protocol):
-    """Sentences under way, a row for each growing hypothesis."""
+    """The decoding state of a batch, one row per unfinished hypothesis."""
 
     def join(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
-        """Read these sources and be ready for the start of their targets, a row each behind the rows under way.
+        """Encode these sources and append one row per source, ready for the start token of its target.
 
-        `limits`: the most tokens that each target may have.
+        `limits`: the maximum number of tokens of each target.
         """
 
     def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:
-        """What follows each row's newest token, and its `count` likeliest but none of `never`."""
+        """Append one token to each row and predict the next, with the `count` most likely tokens excluding `never`."""
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Go on with these rows in this order; a row may come twice, or not at all."""
+        """Continue with these rows in this order; a row may occur several times, or not at all."""
 
 
 class StepModel(Protocol):
-    """A model that a search can ask."""
+    """A model that a search can step through."""
 
     bos: int
     eos: int
     pad: int
     vocab_size: int
     max_tokens: int | None
-    """Tokens that a source or a target may have; None for any number."""
+    """Tokens in a source or a target, at most; None for no limit."""
     refills: bool
-    """Whether sentences may join while others are under way; else all begin together."""
-    spare: int
-    """Positions that a hypothesis takes memory for, at most, beside those of its target."""
+    """Whether sentences may join a running batch (continuous batching); otherwise all start together."""
+    extra_positions: int
+    """Positions that a hypothesis takes memory for, at most, beyond those of its target."""
 
     def open(self, width: int) -> StepSession:
-        """Nothing under way yet; a sentence will have at most `width` rows."""
+        """An empty session; a sentence will have at most `width` rows."""
 
 
 class PlainStepModel:
-    """The model as it is written to be read."""
+    """The PyTorch model with its KV cache."""
 
     refills = False
-    spare = 0
+    extra_positions = 0
 
     def __init__(self, model: Transformer) -> None:
         self.model = model.eval()
@@ -81,7 +81,7 @@ class PlainStepSession:
     def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:
         device = self.state.source_visible.device
         logits = self.model.step(torch.tensor(tokens, device=device)[:, None], self.state)[:, -1]
-        return examined(at_least_float32(logits), count, never)
+        return summarise_logits(at_least_float32(logits), count, never)
 
     def keep(self, rows: Sequence[int]) -> None:
         if list(rows) != list(range(len(self.state.source_visible))):
@@ -90,7 +90,7 @@ class PlainStepSession:
 
 
 class UncachedStepModel(PlainStepModel):
-    """The model asked for the whole target again at every step: slow, and nothing to remember wrongly."""
+    """The PyTorch model without a KV cache: every step recomputes the whole target. Slow; a reference for caching."""
 
     def open(self, width: int) -> "UncachedStepSession":
         return UncachedStepSession(self.model)
@@ -103,14 +103,14 @@ class UncachedStepSession:
 
     def join(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
         self.sources = padded(sources, self.model.config.pad_id).to(self.device)
-        self.written = torch.empty(len(sources), 0, dtype=torch.long, device=self.device)
+        self.targets = torch.empty(len(sources), 0, dtype=torch.long, device=self.device)
 
     def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:
-        self.written = torch.cat((self.written, torch.tensor(tokens, device=self.device)[:, None]), dim=1)
-        return examined(at_least_float32(self.model(self.sources, self.written)[:, -1]), count, never)
+        self.targets = torch.cat((self.targets, torch.tensor(tokens, device=self.device)[:, None]), dim=1)
+        return summarise_logits(at_least_float32(self.model(self.sources, self.targets)[:, -1]), count, never)
 
     def keep(self, rows: Sequence[int]) -> None:
-        self.sources, self.written = self.sources[list(rows)], self.written[list(rows)]
+        self.sources, self.targets = self.sources[list(rows)], self.targets[list(rows)]
 
 
 class Ensemble:
@@ -120,16 +120,16 @@ class Ensemble:
         first, *others = step_models
         for other in others:
             for name in ("vocab_size", "bos", "eos", "pad"):
-                ours, theirs = getattr(first, name), getattr(other, name)
-                if ours != theirs:
+                a, b = getattr(first, name), getattr(other, name)
+                if a != b:
                     raise InputError(
-                        f"Models that answer together share one vocabulary; these have {name} = {ours} and {theirs}."
+                        f"The models of an ensemble must share one vocabulary; these have {name} = {a} and {b}."
                     )
         self.step_models = step_models
         self.bos, self.eos, self.pad, self.vocab_size = first.bos, first.eos, first.pad, first.vocab_size
         self.max_tokens = min((p.max_tokens for p in step_models if p.max_tokens is not None), default=None)
         self.refills = all(p.refills for p in step_models)
-        self.spare = max(p.spare for p in step_models)
+        self.extra_positions = max(p.extra_positions for p in step_models)
 
     def open(self, width: int) -> "EnsembleStepSession":
         return EnsembleStepSession([step_model.open(width) for step_model in self.step_models])
@@ -144,9 +144,9 @@ class EnsembleStepSession:
             session.join(sources, limits)
 
     def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:
-        said = [session.step(tokens, 0, ()).logits for session in self.sessions]
-        log_ps = torch.stack([logits.log_softmax(-1) for logits in said])
-        return examined(log_ps.logsumexp(0) - math.log(len(self.sessions)), count, never)
+        session_logits = [session.step(tokens, 0, ()).logits for session in self.sessions]
+        log_ps = torch.stack([logits.log_softmax(-1) for logits in session_logits])
+        return summarise_logits(log_ps.logsumexp(0) - math.log(len(self.sessions)), count, never)
 
     def keep(self, rows: Sequence[int]) -> None:
         for session in self.sessions:
@@ -154,10 +154,10 @@ class EnsembleStepSession:
 
 
 def at_least_float32(logits: Tensor) -> Tensor:
-    """Half precision is for products; probabilities want more."""
+    """Half precision suffices for products, but not for probabilities."""
     return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
 
 def padded(sentences: Sequence[Sequence[int]], pad: int) -> Tensor:
-    """Ids of several sentences as one rectangle, filled up on the right."""
+    """The ids of several sentences as one tensor, padded on the right."""
     return pad_sequence([torch.tensor(sentence) for sentence in sentences], batch_first=True, padding_value=pad)

@@ -1,4 +1,4 @@
-"""Searches that take their steps together: the model is asked for all at once, and each sentence decides for itself."""
+"""Stepwise batch search: the step model predicts all rows at once; each sentence's search advances independently."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,91 +6,93 @@ from typing import Protocol, runtime_checkable
 
 from glassformer.decoding.beam import BeamSearch, Candidate
 from glassformer.decoding.hypothesis import Hypothesis
-from glassformer.decoding.next_tokens import NextTokens, drawn, likeliest, looked_at
+from glassformer.decoding.next_tokens import NextTokens, candidates_per_row, sampled_candidates, top_candidates
 from glassformer.decoding.rules import AllowedTokens, Request, Rules
 from glassformer.decoding.sampling import Sampling
 from glassformer.decoding.search_settings import Beam, Sample, SearchSettings
 from glassformer.decoding.step_model import StepModel
 
-Found = tuple[int, list[Hypothesis]]
-"""The number of a task, and what was found for it, best first."""
+SearchResult = tuple[int, list[Hypothesis]]
+"""The number of a task, and its hypotheses, best first."""
 
 
 @dataclass(frozen=True)
 class SearchTask:
-    """One sentence to be searched for."""
+    """One sentence to search."""
 
     number: int
     request: Request
     rules: Rules
     cost: int
-    """Positions to be remembered for it, at most."""
+    """Positions in the KV cache, at most."""
 
 
 class BatchSearch(Protocol):
-    """Searches under way."""
+    """The running searches of a batch."""
 
     def join(self, tasks: Sequence[SearchTask]) -> None:
-        """Take these in too."""
+        """Add these sentences to the batch."""
 
-    def advance(self) -> list[Found]:
-        """Go on, by a step or several; what is over is returned, and forgotten."""
+    def advance(self) -> list[SearchResult]:
+        """Take one or several steps; finished sentences are returned and removed from the batch."""
 
 
 @runtime_checkable
 class HasNativeSearch(Protocol):
-    """A step_model that has a beam search of its own, which finds what ours finds."""
+    """A step model with its own beam search, which gives the same results as `BeamSearch`."""
 
     def batch_search(self, settings: Beam, suppress: Sequence[int]) -> BatchSearch:
-        """Nothing under way yet."""
+        """An empty batch."""
 
 
 class StepwiseBatchSearch:
-    """A step at a time, for any step_model, any search and any rules."""
+    """One step at a time, for any step model, search and rules."""
 
     def __init__(self, step_model: StepModel, settings: SearchSettings, suppress: Sequence[int]) -> None:
         self.step_model, self.settings, self.suppress = step_model, settings, suppress
         self.session = step_model.open(settings.width)
-        self.under_way: dict[int, BeamSearch | Sampling] = {}
+        self.running: dict[int, BeamSearch | Sampling] = {}
 
     def join(self, tasks: Sequence[SearchTask]) -> None:
         self.session.join([task.request.source for task in tasks], [task.rules.limit for task in tasks])
-        self.under_way |= {task.number: self._begun(task) for task in tasks}
+        self.running |= {task.number: self._begin(task) for task in tasks}
 
-    def advance(self) -> list[Found]:
-        """Every sentence takes one step; those whose search is over are taken out and returned."""
-        searches = list(self.under_way.values())
-        newest = [node.token for one in searches for node in one.growing]
-        candidates = self._candidates(self.session.step(newest, looked_at(self.settings), self.suppress), searches)
+    def advance(self) -> list[SearchResult]:
+        """Advance every sentence by one step; finished sentences are removed and returned."""
+        searches = list(self.running.values())
+        newest = [node.token for search in searches for node in search.growing]
+        prediction = self.session.step(newest, candidates_per_row(self.settings), self.suppress)
+        candidates = self._candidates(prediction, searches)
         rows: list[int] = []
-        before = 0
-        for one in searches:
-            count = len(one.growing)
-            rows += [before + row for row in one.advance(candidates[before : before + count])]
-            before += count
-        over = [(number, one.best) for number, one in self.under_way.items() if not one.growing]
-        for number, _ in over:
-            del self.under_way[number]
+        first = 0
+        for search in searches:
+            count = len(search.growing)
+            rows += [first + row for row in search.advance(candidates[first : first + count])]
+            first += count
+        finished = [(number, search.best) for number, search in self.running.items() if not search.growing]
+        for number, _ in finished:
+            del self.running[number]
         self.session.keep(rows)
-        return over
+        return finished
 
-    def _begun(self, task: SearchTask) -> BeamSearch | Sampling:
+    def _begin(self, task: SearchTask) -> BeamSearch | Sampling:
         if isinstance(self.settings, Sample):
             return Sampling(task.rules, self.settings, self.step_model.bos, task.request.source)
         assert isinstance(self.settings, Beam)
         return BeamSearch(task.rules, self.settings, self.step_model.bos)
 
-    def _candidates(self, said: NextTokens, searches: Sequence[BeamSearch | Sampling]) -> list[list[Candidate]]:
-        choices = [choice for one in searches for choice in _choices(one)]
+    def _candidates(self, prediction: NextTokens, searches: Sequence[BeamSearch | Sampling]) -> list[list[Candidate]]:
+        allowed = [tokens for search in searches for tokens in _allowed_tokens(search)]
         if isinstance(self.settings, Sample):
-            chances = [own for one in searches if isinstance(one, Sampling) for own in one.chances()]
-            return drawn(said, choices, chances, self.settings, self.suppress, self.step_model.eos)
-        return likeliest(said, choices, looked_at(self.settings), self.suppress, self.step_model.eos)
+            uniforms = [numbers for search in searches if isinstance(search, Sampling) for numbers in search.uniforms()]
+            return sampled_candidates(prediction, allowed, uniforms, self.settings, self.suppress, self.step_model.eos)
+        count = candidates_per_row(self.settings)
+        return top_candidates(prediction, allowed, count, self.suppress, self.step_model.eos)
 
 
-def _choices(one: BeamSearch | Sampling) -> list[AllowedTokens]:
-    """What may come next in each of its rows, which are all of one length."""
-    rules = one.rules
+def _allowed_tokens(search: BeamSearch | Sampling) -> list[AllowedTokens]:
+    """For each row of a search, whose rows all have the same length."""
+    rules = search.rules
     if rules.reads_tokens:
-        return [rules.choice(node.length, node.tokens) for node in one.growing]
-    return [rules.choice(one.growing[0].length)] * len(one.growing)
+        return [rules.allowed_tokens(node.length, node.tokens) for node in search.growing]
+    return [rules.allowed_tokens(search.growing[0].length)] * len(search.growing)

@@ -1,4 +1,4 @@
-"""Several threads at one pile of work. Knows nothing of what the work is."""
+"""Per-worker deques with work stealing, and threads that run the workers. Independent of what the items are."""
 
 import threading
 from collections import deque
@@ -10,60 +10,60 @@ Item = TypeVar("Item")
 
 
 class WorkQueue(Generic[Item]):
-    """Items in order, dealt out like cards; who has none left takes from the end of the fullest hand."""
+    """One deque of items per worker, filled round-robin; a worker without items steals from the end of the longest."""
 
-    def __init__(self, items: Sequence[Item], count: int) -> None:
-        self.count = count
+    def __init__(self, items: Sequence[Item], workers: int) -> None:
+        self.workers = workers
         self.stopped = False
-        """Whether nobody waits for more: whoever works may leave."""
-        self._hands = [deque(items[i::count]) for i in range(count)]
+        """Whether results are no longer needed: workers should return."""
+        self._deques = [deque(items[i::workers]) for i in range(workers)]
         self._lock = threading.Lock()
 
     def stop(self) -> None:
         self.stopped = True
 
-    def take(self, whose: int, fits: Callable[[Item], bool], steal: bool) -> Item | None:
-        """The next item of a hand, if it fits; None if it does not, or if there is none."""
+    def take(self, worker: int, fits: Callable[[Item], bool], steal: bool) -> Item | None:
+        """The worker's next item, if it fits; None if it does not fit or there is none."""
         with self._lock:
-            own = self._hands[whose]
+            own = self._deques[worker]
             if own:
                 return own.popleft() if fits(own[0]) else None
-            other = max(self._hands, key=len)
-            return other.pop() if steal and other and fits(other[-1]) else None
+            longest = max(self._deques, key=len)
+            return longest.pop() if steal and longest and fits(longest[-1]) else None
 
 
-def together(works: Sequence[Iterator[Item]], stop: Callable[[], None]) -> Iterator[Item]:
-    """What all of them yield, as it comes, each in a thread of its own if there are several.
+def run_workers(workers: Sequence[Iterator[Item]], stop: Callable[[], None]) -> Iterator[Item]:
+    """What all workers yield, as it comes, each in its own thread if there are several.
 
-    What one of them raises is raised here. `stop` is called when no more is asked for, and must make them end.
+    An exception in a worker is raised here. `stop` is called when no more items are needed, and must make them return.
     """
-    if len(works) < 2:
-        for work in works:
-            yield from work
+    if len(workers) < 2:
+        for worker in workers:
+            yield from worker
         return
-    found: SimpleQueue[tuple[Item] | BaseException | None] = SimpleQueue()
+    results: SimpleQueue[tuple[Item] | BaseException | None] = SimpleQueue()
 
-    def run(work: Iterator[Item]) -> None:
+    def run(worker: Iterator[Item]) -> None:
         try:
-            for item in work:
-                found.put((item,))
-            found.put(None)
+            for item in worker:
+                results.put((item,))
+            results.put(None)
         except BaseException as error:
-            found.put(error)
+            results.put(error)
 
-    threads = [threading.Thread(target=run, args=(work,), daemon=True) for work in works]
+    threads = [threading.Thread(target=run, args=(worker,), daemon=True) for worker in workers]
     for thread in threads:
         thread.start()
     try:
         running = len(threads)
         while running:
-            item = found.get()
-            if isinstance(item, BaseException):
-                raise item
-            if item is None:
+            result = results.get()
+            if isinstance(result, BaseException):
+                raise result
+            if result is None:
                 running -= 1
             else:
-                yield item[0]
+                yield result[0]
     finally:
         stop()
         for thread in threads:

@@ -1,4 +1,4 @@
-"""Who does the work of a search: compiled C, the plain model, or CTranslate2. Knows ids, never text."""
+"""Inference engines: compiled C, the PyTorch model, or CTranslate2. Token ids in and out, no text."""
 
 from glassformer.engine.engine_options import EngineOptions
 from glassformer.engine.factory import Engine, SearchBackend, open_engine, open_search_backend, open_step_model

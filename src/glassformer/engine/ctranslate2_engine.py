@@ -1,4 +1,4 @@
-"""CTranslate2 as an engine (the extra `ct2`): a model is written once as its files, proved equal and kept beside it."""
+"""CTranslate2 engine (the extra `ct2`): a model is exported once, checked against ours and cached in its directory."""
 
 import hashlib
 import os
@@ -20,49 +20,53 @@ from glassformer.hardware import cores
 from glassformer.interop.ctranslate2_export import open_ctranslate2, write_ctranslate2
 from glassformer.model import Transformer
 
-CLOSE = 2e-3
-"""How far, at most, a token's log-probability may be from ours."""
-SAMPLE = 8
+MAX_LOG_PROBABILITY_DIFFERENCE = 2e-3
+"""Between CTranslate2 and our model, per token."""
+CHECKED_SENTENCES = 8
 
 
 class CTranslate2:
-    """Finds what a beam finds. Of the rules it knows lengths, a forced beginning, repeats and suppression."""
+    """Beam search by CTranslate2. Supports length limits, a forced prefix, `no_repeat` and suppressed tokens."""
 
     def __init__(self, model: Transformer, directory: Path | None, options: EngineOptions) -> None:
         if options.exact:
-            raise InputError("CTranslate2 does not promise that bits are independent of neighbours: leave --exact out.")
+            raise InputError(
+                "CTranslate2 does not guarantee that results are bitwise independent of the batch: omit --exact."
+            )
         if options.precision == "float16":
-            raise InputError("CTranslate2 has no float16 on processors: take float32 or int8.")
+            raise InputError("CTranslate2 has no float16 on CPUs: use float32 or int8.")
         self.config = model.config
         self.max_tokens = model.config.max_tokens
         self.sentences = options.sentences or 64
         threads = {"inter_threads": options.workers or cores(), "intra_threads": 1}
-        with _files(model, directory) as files:  # it reads them at once, and does not need them again
+        with _files(model, directory) as files:  # they are read at once and not needed afterwards
             self.translator: Any = open_ctranslate2(files, compute_type=options.precision, **threads)
 
     def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[list[Hypothesis]]:
-        """For each request its hypotheses, best first."""
+        """The hypotheses of each request, best first."""
         if not isinstance(settings, Beam) or settings.diversity or any(request.phrases for request in requests):
-            raise InputError("CTranslate2 here neither samples nor knows phrases, glossaries or diversity: use `fast`.")
+            raise InputError(
+                "The CTranslate2 engine does not support sampling, phrases, glossaries or diversity: use `fast`."
+            )
         groups: dict[tuple[int, int], list[int]] = defaultdict(list)
         for number, request in enumerate(requests):
             rules = rules_for(request, self.config.eos_id, settings, self.max_tokens)
-            groups[rules.min_length, rules.limit].append(number)  # it knows one length for all that it is given at once
-        waiting = [
-            (numbers, self._asked([requests[i] for i in numbers], settings, *lengths))
+            groups[rules.min_length, rules.limit].append(number)  # one length limit per call
+        pending = [
+            (numbers, self._submit([requests[i] for i in numbers], settings, *lengths))
             for lengths, numbers in groups.items()
         ]
         targets: list[list[list[str]]] = [[] for _ in requests]
-        for numbers, answers in waiting:
-            for number, answer in zip(numbers, answers, strict=True):
-                targets[number] = answer.result().hypotheses
+        for numbers, futures in pending:
+            for number, future in zip(numbers, futures, strict=True):
+                targets[number] = future.result().hypotheses
         return self._scored(requests, targets, settings)
 
-    def _asked(self, requests: list[Request], settings: Beam, min_length: int, limit: int) -> Any:
+    def _submit(self, requests: list[Request], settings: Beam, min_length: int, limit: int) -> Any:
         never = [[str(token)] for token in {*settings.suppress, self.config.pad_id}]
         return self.translator.translate_batch(
-            [_named(request.source) for request in requests],
-            target_prefix=[_named(request.prefix) or None for request in requests],
+            [_names(request.source) for request in requests],
+            target_prefix=[_names(request.prefix) or None for request in requests],
             beam_size=settings.width,
             num_hypotheses=settings.n_best,
             length_penalty=settings.length_penalty,
@@ -78,70 +82,79 @@ class CTranslate2:
     def _scored(
         self, requests: Sequence[Request], targets: list[list[list[str]]], settings: Beam
     ) -> list[list[Hypothesis]]:
-        """It says how likely an answer is, not how likely each token; so it is asked again."""
-        pairs = [(_named(request.source), own) for request, many in zip(requests, targets, strict=True) for own in many]
+        """A search returns no log-probabilities per token, so the targets are scored in a second call."""
+        pairs = [
+            (_names(request.source), target)
+            for request, n_best in zip(requests, targets, strict=True)
+            for target in n_best
+        ]
         if not pairs:
             return [[] for _ in requests]
-        sources, answers = map(list, zip(*pairs, strict=True))
-        scored = iter(self.translator.score_batch(sources, answers, max_batch_size=self.sentences, max_input_length=0))
-        found = [[self._hypothesis(own, next(scored).log_probs, settings) for own in many] for many in targets]
-        return [sorted(own, key=lambda hypothesis: -hypothesis.score) for own in found]
+        sources, flat_targets = map(list, zip(*pairs, strict=True))
+        scored = iter(
+            self.translator.score_batch(sources, flat_targets, max_batch_size=self.sentences, max_input_length=0)
+        )
+        results = [
+            [self._hypothesis(target, next(scored).log_probs, settings) for target in n_best] for n_best in targets
+        ]
+        return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in results]
 
     def _hypothesis(self, tokens: list[str], log_ps: Sequence[float], settings: Beam) -> Hypothesis:
-        total = penalised(sum(log_ps), len(log_ps), settings.length_penalty)
-        return Hypothesis([*map(int, tokens), self.config.eos_id], list(log_ps), total)
+        penalised_score = penalised(sum(log_ps), len(log_ps), settings.length_penalty)
+        return Hypothesis([*map(int, tokens), self.config.eos_id], list(log_ps), penalised_score)
 
 
 @contextmanager
 def _files(model: Transformer, directory: Path | None) -> Iterator[Path]:
-    """The model as its files: those beside the model, written now if there are none of these weights."""
-    if directory is not None and (kept := _kept(model, directory)) is not None:
-        yield kept
+    """The model in CTranslate2's format: cached in the model's directory if possible, otherwise in a temporary one."""
+    if directory is not None and (cached := _cached(model, directory)) is not None:
+        yield cached
         return
-    with tempfile.TemporaryDirectory(prefix="glassformer-ctranslate2-") as passing:
-        _write(model, Path(passing))
-        yield Path(passing)
+    with tempfile.TemporaryDirectory(prefix="glassformer-ctranslate2-") as temporary:
+        _write(model, Path(temporary))
+        yield Path(temporary)
 
 
-def _kept(model: Transformer, directory: Path) -> Path | None:
-    """None where nothing may be written: then they are made again next time."""
+def _cached(model: Transformer, directory: Path) -> Path | None:
+    """The cached export, written now if there is none for these weights; None if the directory is not writable."""
     target = directory / f"ctranslate2-{_digest(model)}"
     if target.is_dir():
         verify(target)
         return target
     if not os.access(directory, os.W_OK):
         return None
-    with building(target) as aside:
-        _write(model, aside)
+    with building(target) as unfinished:
+        _write(model, unfinished)
     return target
 
 
 def _write(model: Transformer, directory: Path) -> None:
-    """Write it, and prove on a sample of sentences that it finds the same tokens as likely."""
+    """Export the model, and check on sample sentences that CTranslate2 gives the same log-probabilities."""
     write_ctranslate2(model, directory)
-    sources = random_sources(model.config, range(1, SAMPLE + 1))
-    ours = [best[0] for best in search(PlainStepModel(model), [Request(source) for source in sources], Beam.greedy())]
-    scored = score(model, sources, [own.tokens for own in ours])
+    sources = random_sources(model.config, range(1, CHECKED_SENTENCES + 1))
+    n_best_lists = search(PlainStepModel(model), [Request(source) for source in sources], Beam.greedy())
+    targets = [n_best[0].tokens for n_best in n_best_lists]
+    ours = score(model, sources, targets)
     theirs = open_ctranslate2(directory, compute_type="float32", intra_threads=1).score_batch(
-        [_named(source) for source in sources], [_named(own.tokens[:-1]) for own in ours]
+        [_names(source) for source in sources], [_names(target[:-1]) for target in targets]
     )
-    for one, other in zip(scored, theirs, strict=True):
-        far = max(abs(a - b) for a, b in zip(one.log_probabilities, other.log_probs, strict=True))
-        if not far <= CLOSE:
+    for our_score, their_score in zip(ours, theirs, strict=True):
+        difference = max(abs(a - b) for a, b in zip(our_score.log_probabilities, their_score.log_probs, strict=True))
+        if not difference <= MAX_LOG_PROBABILITY_DIFFERENCE:
             raise InputError(
-                f"CTranslate2 finds this model's tokens otherwise likely than the model does, by up to {far:.3g}: "
-                "it is not used."
+                f"CTranslate2's log-probabilities for this model differ from ours by up to {difference:.3g} per token, "
+                f"more than {MAX_LOG_PROBABILITY_DIFFERENCE}: use `fast`."
             )
 
 
 def _digest(model: Transformer) -> str:
-    """A name for these weights and this shape."""
-    found = hashlib.blake2b(model.config.model_dump_json().encode(), digest_size=8)
+    """A hash of the configuration and the weights."""
+    digest = hashlib.blake2b(model.config.model_dump_json().encode(), digest_size=8)
     for name, weight in model.state_dict().items():
-        found.update(name.encode())
-        found.update(weight.detach().cpu().contiguous().view(-1).numpy().tobytes())
-    return found.hexdigest()
+        digest.update(name.encode())
+        digest.update(weight.detach().cpu().contiguous().view(-1).numpy().tobytes())
+    return digest.hexdigest()
 
 
-def _named(ids: Sequence[int]) -> list[str]:
+def _names(ids: Sequence[int]) -> list[str]:
     return [str(token) for token in ids]

@@ -1,4 +1,4 @@
-"""From a model and what is asked to whoever does the work."""
+"""Builds an inference engine from models and `EngineOptions`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,25 +8,25 @@ from glassformer import decoding
 from glassformer.decoding import BatchLimits, Ensemble, Hypothesis, PlainStepModel, Request, SearchSettings, StepModel
 from glassformer.engine.engine_options import EngineOptions
 from glassformer.engine.native_library import library
-from glassformer.engine.native_model import ENOUGH, NativeStepModel
-from glassformer.engine.reduced_precision import rounded
+from glassformer.engine.native_model import SATURATING_ROWS, NativeStepModel
+from glassformer.engine.reduced_precision import to_precision
 from glassformer.errors import InputError
 from glassformer.hardware import cores
 from glassformer.model import Transformer
 
 
 class Engine(Protocol):
-    """Whoever finds targets."""
+    """Finds targets for sources."""
 
     max_tokens: int | None
-    """Tokens that a source may have; None for any number."""
+    """Tokens in a source, at most; None for no limit."""
 
     def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[list[Hypothesis]]:
-        """For each request its hypotheses, best first."""
+        """The hypotheses of each request, best first."""
 
 
 class SearchBackend:
-    """Our own search, asking a step_model."""
+    """Glassformer's own search on a step model."""
 
     def __init__(self, step_model: StepModel, limits: BatchLimits | None = None) -> None:
         self.step_model = step_model
@@ -38,32 +38,32 @@ class SearchBackend:
 
 
 def open_engine(models: Sequence[Transformer], options: EngineOptions, directory: Path | None = None) -> Engine:
-    """An engine for a model, or for several that answer together. `directory`: where the model stands, if it does."""
+    """An engine for one model, or for an ensemble of several. `directory`: where the model is stored, if anywhere."""
     if options.engine == "ctranslate2":
         from glassformer.engine.ctranslate2_engine import CTranslate2
 
         if len(models) > 1:
-            raise InputError("CTranslate2 here runs one model at a time: use `fast` for several together.")
+            raise InputError("The CTranslate2 engine runs one model at a time: use `fast` for an ensemble.")
         return CTranslate2(models[0], directory, options)
     return open_search_backend(models, options)
 
 
 def open_search_backend(models: Sequence[Transformer], options: EngineOptions) -> SearchBackend:
-    """Our own search of them, with as many workers as help."""
+    """Glassformer's own search on one model or an ensemble, with as many workers as are useful."""
     step_models = [open_step_model(model, options) for model in models]
     compiled = all(isinstance(step_model, NativeStepModel) for step_model in step_models)
     limits = BatchLimits(
         positions=options.positions,
         sentences=1 if options.exact and not compiled else options.sentences,
-        rows=ENOUGH if compiled else None,
-        workers=(options.workers or cores()) if compiled else 1,  # torch has threads of its own
+        rows=SATURATING_ROWS if compiled else None,
+        workers=(options.workers or cores()) if compiled else 1,  # torch has its own threads
     )
     return SearchBackend(step_models[0] if len(step_models) == 1 else Ensemble(step_models), limits)
 
 
 def open_step_model(model: Transformer, options: EngineOptions) -> StepModel:
-    """Compiled where there is a compiler, unless the plain model is asked for."""
+    """The compiled engine if there is a C compiler and `plain` was not requested; otherwise the PyTorch model."""
     compiled = library() if options.engine == "fast" else None
     if compiled is None:
-        return PlainStepModel(rounded(model, options.precision))
+        return PlainStepModel(to_precision(model, options.precision))
     return NativeStepModel(model, compiled, options.precision)

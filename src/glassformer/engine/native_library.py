@@ -1,6 +1,6 @@
-"""The fast path's C, compiled once for this processor by the compiler that is there.
+"""The native C library, compiled once for this processor with the installed C compiler.
 
-Without a compiler nothing is lost but speed: `library` is None, and torch does the work.
+Without a compiler only speed is lost: `library` returns None, and PyTorch runs the model.
 """
 
 import ctypes
@@ -16,72 +16,75 @@ from pathlib import Path
 
 SOURCES = Path(__file__).parent / "native"
 FLAGS = ("-std=gnu11", "-O3", "-shared", "-fPIC")
-OFF = "GLASSFORMER_COMPILER"
-"""Names the C compiler to use; empty: none, and torch does the work."""
+COMPILER_VARIABLE = "GLASSFORMER_COMPILER"
+"""Environment variable that names the C compiler; if empty, none is used and PyTorch runs the model."""
 
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
-    """The compiled fast path; None where there is no compiler, or it cannot."""
+    """The compiled library; None if there is no compiler or compilation fails."""
     compiler = _compiler()
     if compiler is None:
         return None
     try:
-        return _declared(ctypes.CDLL(str(_built(compiler))))
+        return _declare_functions(ctypes.CDLL(str(_compiled(compiler))))
     except (OSError, subprocess.SubprocessError):
         return None
 
 
 def _compiler() -> str | None:
-    wanted = os.environ.get(OFF)
-    if wanted is not None:
-        return shutil.which(wanted) if wanted else None
+    configured = os.environ.get(COMPILER_VARIABLE)
+    if configured is not None:
+        return shutil.which(configured) if configured else None
     names = ((sysconfig.get_config_var("CC") or "").split() or ["cc"])[0], "cc", "gcc", "clang"
-    return next((found for found in map(shutil.which, names) if found), None)
+    return next((path for path in map(shutil.which, names) if path), None)
 
 
-def _built(compiler: str) -> Path:
-    """The library in the user's cache, made now if it is not there."""
+def _compiled(compiler: str) -> Path:
+    """The library in the user's cache, compiled now if it is not there."""
     native = ("-mcpu=native",) if platform.machine() in ("aarch64", "arm64") else ("-march=native",)
     command = [compiler, *FLAGS, *native]
     key = hashlib.blake2b(repr((command, _processor())).encode(), digest_size=12)
     for source in sorted(SOURCES.iterdir()):
         key.update(source.read_bytes())
-    folder = _cache()
-    path = folder / f"transformer-{key.hexdigest()}.so"
+    directory = _cache_directory()
+    path = directory / f"transformer-{key.hexdigest()}.so"
     if not path.exists():
-        handle, aside = tempfile.mkstemp(dir=folder, suffix=".so")  # two may compile at once: each renames its own
+        # Two processes may compile at the same time: each renames its own file.
+        handle, temporary = tempfile.mkstemp(dir=directory, suffix=".so")
         os.close(handle)
         try:
-            subprocess.run([*command, "-o", aside, SOURCES / "transformer.c", "-lm"], check=True, capture_output=True)
-            os.replace(aside, path)
+            subprocess.run(
+                [*command, "-o", temporary, SOURCES / "transformer.c", "-lm"], check=True, capture_output=True
+            )
+            os.replace(temporary, path)
         finally:
-            Path(aside).unlink(missing_ok=True)
+            Path(temporary).unlink(missing_ok=True)
     return path
 
 
-def _cache() -> Path:
-    """A folder of the user's own: nobody else may put code there."""
+def _cache_directory() -> Path:
+    """A directory that only this user can write to, so that nobody else can put code there."""
     base = os.environ.get("XDG_CACHE_HOME") or (Path.home() / ".cache")
-    folder = Path(base) / "glassformer"
+    directory = Path(base) / "glassformer"
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        owner = folder.stat()
-        if owner.st_uid == os.getuid() and not owner.st_mode & 0o022 and os.access(folder, os.W_OK):
-            return folder
-    except (OSError, AttributeError):  # no such place, or a system without owners
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        status = directory.stat()
+        if status.st_uid == os.getuid() and not status.st_mode & 0o022 and os.access(directory, os.W_OK):
+            return directory
+    except (OSError, AttributeError):  # it cannot be created, or the system has no file owners
         pass
-    return Path(_of_this_process().name)
+    return Path(_temporary_directory().name)
 
 
 @functools.cache
-def _of_this_process() -> tempfile.TemporaryDirectory[str]:
-    """Where there is no cache to write to: a folder that goes with the process."""
+def _temporary_directory() -> tempfile.TemporaryDirectory[str]:
+    """For systems without a writable cache: a directory that is deleted when the process ends."""
     return tempfile.TemporaryDirectory(prefix="glassformer-")
 
 
 def _processor() -> str:
-    """What the compiler's `native` depends on: a cache may be shared by machines."""
+    """The processor features that the compiler's `native` depends on: machines may share a cache."""
     try:
         with open("/proc/cpuinfo") as lines:
             return next((line for line in lines if line.startswith(("flags", "Features"))), "")
@@ -89,7 +92,7 @@ def _processor() -> str:
         return platform.processor()
 
 
-def _declared(found: ctypes.CDLL) -> ctypes.CDLL:
+def _declare_functions(native: ctypes.CDLL) -> ctypes.CDLL:
     pointer, integer = ctypes.c_void_p, ctypes.c_int
     for name, arguments, result in (
         ("panel_columns", [], integer),
@@ -104,6 +107,6 @@ def _declared(found: ctypes.CDLL) -> ctypes.CDLL:
         ("batch_advance", [pointer, pointer, pointer, integer], integer),
         ("batch_found", [pointer, integer, integer, *[pointer] * 5], integer),
     ):
-        function = getattr(found, name)
+        function = getattr(native, name)
         function.argtypes, function.restype = arguments, result
-    return found
+    return native

@@ -1,6 +1,6 @@
-"""A model's weights as the fast path reads them: in panels, in the precision asked for, with pointers to them.
+"""A model's weights as the native engine reads them: packed panels in the requested precision, and pointers to them.
 
-The structures mirror native/transformer.c, field by field.
+The structures mirror those of native/*.h, field by field.
 """
 
 from ctypes import CDLL, POINTER, Structure, byref, c_float, c_int32, c_void_p, memmove
@@ -10,17 +10,17 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.engine.engine_options import PRECISIONS, Precision
-from glassformer.engine.reduced_precision import in_steps
+from glassformer.engine.reduced_precision import quantise_rows
 from glassformer.errors import InputError
 from glassformer.model import Transformer
 from glassformer.model.decoder import Decoder
 from glassformer.model.encoder import Encoder
 from glassformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, Norm
-from glassformer.model.positions import turns
+from glassformer.model.positions import rotations
 
 ACTIVATIONS = ("relu", "gelu", "gelu-tanh", "silu")
 FIRST_POSITIONS = 1024
-"""Rows of the tables of positions that are made at first; longer ones when a sentence needs them."""
+"""Initial length of the position tables; longer ones are made when a sentence needs them."""
 
 
 class CNorm(Structure):
@@ -66,10 +66,10 @@ class CModel(Structure):
     )
 
 
-class Room:
-    """Memory for the matrices, one behind the other in the order in which they are used."""
+class WeightArena:
+    """Memory for the matrices, contiguous in the order in which they are used."""
 
-    CHUNK = 64 * 2**20  # what is not written does not count
+    CHUNK_BYTES = 64 * 2**20  # pages that are never written take no memory
 
     def __init__(self, library: CDLL) -> None:
         self._library = library
@@ -77,11 +77,11 @@ class Room:
         self._left = 0
 
     def put(self, tensor: Tensor) -> int:
-        """The address of a copy of these numbers, which stays there."""
+        """Copy a tensor; returns the address of the copy, which is stable."""
         tensor = tensor.contiguous()
         size = -(-tensor.nbytes // 64) * 64
         if size > self._left:
-            self._left = max(self.CHUNK, size)
+            self._left = max(self.CHUNK_BYTES, size)
             chunk = self._library.room_new(self._left)
             if not chunk:
                 raise InputError("There is not enough memory for this model.")
@@ -97,16 +97,16 @@ class Room:
             self._library.room_free(chunk)
 
 
-class Weights:
-    """One model, packed. Many batches may read it at once."""
+class PackedWeights:
+    """The packed weights of one model. Several batches may read them at once."""
 
     @torch.no_grad()
     def __init__(self, model: Transformer, precision: Precision, library: CDLL) -> None:
         self.model = model
         self.precision = precision
         self.panel: int = library.panel_columns()
-        self._room = Room(library)
-        self._held: list[Any] = []  # what is pointed to must live as long as this
+        self._arena = WeightArena(library)
+        self._referenced: list[Any] = []  # keeps alive what the structures point to
         self._by_length: dict[int, CModel] = {}
         config = model.config
         decoder_layers = cast("list[DecoderLayer]", list(model.decoder.layers))
@@ -134,11 +134,11 @@ class Weights:
 
     @property
     def columns(self) -> int:
-        """Of a row of logits: the vocabulary in whole panels."""
+        """Columns of a row of logits: the vocabulary rounded up to whole panels."""
         return int(self._packed.output.outputs)
 
     def for_length(self, length: int) -> Any:
-        """A pointer to the model, with tables for at least so many positions."""
+        """A pointer to the model, with tables for at least this many positions."""
         max_tokens = self.model.config.max_tokens
         rows = max(FIRST_POSITIONS, 1 << (length - 1).bit_length())
         rows = rows if max_tokens is None else min(rows, max_tokens)
@@ -148,26 +148,26 @@ class Weights:
 
     @torch.no_grad()
     def _with_tables(self, rows: int) -> CModel:
-        """The same model, knowing positions from 0 to rows - 1. What the tables hold is the plain model's word."""
+        """The same model with tables for positions 0 to rows - 1, computed by the PyTorch model."""
         config = self.model.config
-        found = CModel.from_buffer_copy(self._packed)
-        found.length = rows
+        packed = CModel.from_buffer_copy(self._packed)
+        packed.length = rows
         like = self.model.encoder.embedding.weight
         if config.positions == "rotary":
-            cos, sin = turns(0, rows, config.d_head, config.rotary_base, like)
-            found.cos, found.sin = self._hold(cos), self._hold(sin)
-        for side, stack in ((found.encoder, self.model.encoder), (found.decoder, self.model.decoder)):
+            cos, sin = rotations(0, rows, config.d_head, config.rotary_base, like)
+            packed.cos, packed.sin = self._pointer(cos), self._pointer(sin)
+        for side, stack in ((packed.encoder, self.model.encoder), (packed.decoder, self.model.decoder)):
             if stack.position is not None:
-                side.positions = self._hold(stack.position(0, rows, like))
-            if stack.relative_bias is not None:  # of the middle one of 2 rows - 1 keys: all distances there are
-                side.bias = self._hold(stack.relative_bias(rows - 1, 1, 2 * rows - 1)[:, 0])
-        return found
+                side.positions = self._pointer(stack.position(0, rows, like))
+            if stack.relative_bias is not None:  # the query in the middle of 2 rows - 1 keys has all distances
+                side.bias = self._pointer(stack.relative_bias(rows - 1, 1, 2 * rows - 1)[:, 0])
+        return packed
 
     def _stack(self, stack: Encoder | Decoder) -> CStack:
         layers = (CLayer * len(stack.layers))(*(self._layer(layer) for layer in stack.layers))
-        self._held.append(layers)
+        self._referenced.append(layers)
         return CStack(
-            table=self._hold(stack.embedding.weight),
+            table=self._pointer(stack.embedding.weight),
             embedding_norm=self._norm(stack.embedding_norm),
             final_norm=self._norm(stack.final_norm),
             layers=layers,
@@ -175,73 +175,73 @@ class Weights:
         )
 
     def _layer(self, layer: EncoderLayer | DecoderLayer) -> CLayer:
-        found = CLayer(
+        packed = CLayer(
             feed_forward_norm=self._norm(layer.feed_forward_norm),
             up=self._hidden(layer.feed_forward),
             down=self._product(layer.feed_forward.down_proj),
         )
         if isinstance(layer, DecoderLayer) and layer.recurrent:
             unit = layer.recurrence
-            found.self_norm = self._norm(layer.recurrence_norm)
-            found.qkv = self._product(unit.candidate_proj, unit.forget_proj, apart=True)
+            packed.self_norm = self._norm(layer.recurrence_norm)
+            packed.qkv = self._product(unit.candidate_proj, unit.forget_proj, separate_panels=True)
         else:
-            own = layer.self_attention
-            found.self_norm = self._norm(layer.self_attention_norm)
-            found.qkv = self._product(own.q_proj, own.k_proj, own.v_proj)
-            found.out = self._product(own.out_proj)
+            attention = layer.self_attention
+            packed.self_norm = self._norm(layer.self_attention_norm)
+            packed.qkv = self._product(attention.q_proj, attention.k_proj, attention.v_proj)
+            packed.out = self._product(attention.out_proj)
         if isinstance(layer, DecoderLayer):
-            found.cross_norm = self._norm(layer.cross_attention_norm)
-            found.cross_q = self._product(layer.cross_attention.q_proj)
-            found.cross_out = self._product(layer.cross_attention.out_proj)
-        return found
+            packed.cross_norm = self._norm(layer.cross_attention_norm)
+            packed.cross_q = self._product(layer.cross_attention.q_proj)
+            packed.cross_out = self._product(layer.cross_attention.out_proj)
+        return packed
 
     def _hidden(self, feed_forward: FeedForward) -> CProduct:
-        """The gate first, in panels of its own."""
+        """The gate's panels come before those of `up`."""
         up, gate = feed_forward.up_proj, feed_forward.gate_proj
         if gate is None:
             return self._product(up)
-        return self._product(gate, up, apart=True)
+        return self._product(gate, up, separate_panels=True)
 
     def _norm(self, norm: Norm | None) -> CNorm:
         if norm is None:
             return CNorm(None, None)
         parts = (norm.weight, norm.bias)
-        return CNorm(*(None if part is None else self._hold(_filled(part.detach(), self.panel)) for part in parts))
+        return CNorm(*(None if part is None else self._pointer(_pad_rows(part.detach(), self.panel)) for part in parts))
 
-    def _product(self, *linears: nn.Linear, apart: bool = False) -> CProduct:
-        """Matrices that are multiplied with the same rows, as one; `apart`: each begins with a panel of its own."""
-        own = self.panel if apart else 1
-        weight = torch.cat([_filled(linear.weight.detach().float().cpu(), own) for linear in linears])
-        bias = torch.cat([_filled(_bias(linear), own) for linear in linears])
-        weight, bias = _filled(weight, self.panel), _filled(bias, self.panel)
-        found = CProduct(
+    def _product(self, *linears: nn.Linear, separate_panels: bool = False) -> CProduct:
+        """Matrices with the same input as one product; `separate_panels`: each starts a new panel."""
+        multiple = self.panel if separate_panels else 1
+        weight = torch.cat([_pad_rows(linear.weight.detach().float().cpu(), multiple) for linear in linears])
+        bias = torch.cat([_pad_rows(_bias(linear), multiple) for linear in linears])
+        weight, bias = _pad_rows(weight, self.panel), _pad_rows(bias, self.panel)
+        packed = CProduct(
             precision=PRECISIONS.index(self.precision),
             inputs=weight.shape[1],
             outputs=weight.shape[0],
-            bias=self._hold(bias),
+            bias=self._pointer(bias),
         )
         if self.precision == "int8":
-            steps, worth = in_steps(weight)
-            found.scale = self._hold(worth)
-            found.sums = self._hold((128 * steps.sum(1)).to(torch.int32))
+            steps, scale = quantise_rows(weight)
+            packed.scale = self._pointer(scale)
+            packed.sums = self._pointer((128 * steps.sum(1)).to(torch.int32))
             steps = nn.functional.pad(steps, (0, -steps.shape[1] % 4)).to(torch.int8)
-            found.weight = self._room.put(steps.view(-1, self.panel, steps.shape[1] // 4, 4).transpose(1, 2))
+            packed.weight = self._arena.put(steps.view(-1, self.panel, steps.shape[1] // 4, 4).transpose(1, 2))
         else:
             panels = weight.view(-1, self.panel, weight.shape[1]).transpose(1, 2)
-            found.weight = self._room.put(panels.half() if self.precision == "float16" else panels)
-        return found
+            packed.weight = self._arena.put(panels.half() if self.precision == "float16" else panels)
+        return packed
 
-    def _hold(self, tensor: Tensor) -> int:
-        """The address of these numbers, which stay there."""
+    def _pointer(self, tensor: Tensor) -> int:
+        """The address of the tensor's numbers, which are kept alive."""
         tensor = tensor.detach().cpu()
         tensor = (tensor.float() if tensor.is_floating_point() else tensor).contiguous()
-        self._held.append(tensor)
+        self._referenced.append(tensor)
         return tensor.data_ptr()
 
 
-def _filled(x: Tensor, panel: int) -> Tensor:
-    """Rows of zeros behind it, up to a whole panel."""
-    return torch.cat([x, x.new_zeros(-len(x) % panel, *x.shape[1:])])
+def _pad_rows(x: Tensor, multiple: int) -> Tensor:
+    """Rows of zeros are appended up to a multiple of this number."""
+    return torch.cat([x, x.new_zeros(-len(x) % multiple, *x.shape[1:])])
 
 
 def _bias(linear: nn.Linear) -> Tensor:

@@ -1,4 +1,4 @@
-"""A model's two ONNX files, run by onnxruntime on the processor (the extra `onnx`), for a search to ask."""
+"""Step model on a model's two ONNX files, run by onnxruntime on the CPU (the extra `onnx`)."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.decoding.next_tokens import NextTokens, examined
+from glassformer.decoding.next_tokens import NextTokens, summarise_logits
 from glassformer.decoding.step_model import padded
 from glassformer.errors import DirectoryError, InputError
 from glassformer.interop.onnx_export import DECODER, ENCODER
@@ -18,73 +18,73 @@ from glassformer.interop.onnx_export.onnx_graph import library
 from glassformer.model import ModelConfig
 
 Arrays = dict[str, Any]
-"""numpy arrays by the names that they have in the files."""
-KINDS = {"tensor(float)": np.float32, "tensor(int64)": np.int64}
+"""numpy arrays by their names in the files."""
+DTYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64}
 
 
 class OnnxModel:
-    """A step_model whose arithmetic is onnxruntime's."""
+    """A step model computed by onnxruntime."""
 
     refills = False
-    spare = 0
+    extra_positions = 0
 
     def __init__(self, directory: str | os.PathLike[str], threads: int = 0) -> None:
-        """`threads`: that share one product; 0 for as many as there are cores."""
+        """`threads`: per operator; 0 for one per core."""
         self.encoder, self.decoder = (_session(Path(directory) / name, threads) for name in (ENCODER, DECODER))
-        told = self.decoder.get_modelmeta().custom_metadata_map
-        self.config = ModelConfig(**json.loads(told["config"]))
+        metadata = self.decoder.get_modelmeta().custom_metadata_map
+        self.config = ModelConfig(**json.loads(metadata["config"]))
         self.bos, self.eos, self.pad = self.config.bos_id, self.config.eos_id, self.config.pad_id
         self.vocab_size = self.config.vocab_size
-        self.max_tokens = int(told["longest"]) if told["longest"] else None
+        self.max_tokens = int(metadata["longest"]) if metadata["longest"] else None
 
     def open(self, width: int) -> "OnnxStepSession":
         return OnnxStepSession(self)
 
     def logits(self, source_ids: Tensor, target_ids: Tensor) -> Tensor:
-        """At each target position (B T) the logits (B T V) of the token that comes next, as the model's `forward`."""
+        """The logits (B T V) of the next token at each target position (B T), as the model's `forward`."""
         source = self.read(source_ids)
-        return self.step(target_ids, source, self.nothing(len(source_ids)))[0]
+        return self.step(target_ids, source, self.empty_cache(len(source_ids)))[0]
 
     def read(self, source_ids: Tensor) -> Arrays:
-        """What the decoder wants of the sources (B S), padded on the right."""
+        """The decoder's inputs for the sources (B S), padded on the right."""
         self._check(source_ids, self.config.source_vocab_size)
         visible = (source_ids != self.pad).numpy()
         names = [output.name for output in self.encoder.get_outputs()]
-        found = self.encoder.run(names, {"source_ids": source_ids.long().numpy(), "source_visible": visible})
-        return {"source_visible": visible, **dict(zip(names, found, strict=True))}
+        outputs = self.encoder.run(names, {"source_ids": source_ids.long().numpy(), "source_visible": visible})
+        return {"source_visible": visible, **dict(zip(names, outputs, strict=True))}
 
-    def nothing(self, rows: int) -> Arrays:
-        """The past of so many targets that have not begun."""
+    def empty_cache(self, rows: int) -> Arrays:
+        """The KV cache of this many targets that have not begun."""
         sizes = {"B": rows, "P": 0}
         return {
-            given.name: np.zeros([sizes.get(axis, axis) for axis in given.shape], dtype=KINDS[given.type])
-            for given in self.decoder.get_inputs()
-            if given.name.startswith("past.")
+            argument.name: np.zeros([sizes.get(axis, axis) for axis in argument.shape], dtype=DTYPES[argument.type])
+            for argument in self.decoder.get_inputs()
+            if argument.name.startswith("past.")
         }
 
     def step(self, target_ids: Tensor, source: Arrays, past: Arrays) -> tuple[Tensor, Arrays]:
-        """The logits (B T V) after the newest tokens (B T), and the past of the next step."""
+        """The logits (B T V) after the newest tokens (B T), and the KV cache for the next step."""
         self._check(target_ids, self.vocab_size, _length(past))
         if len(target_ids) != len(source["source_visible"]):
             raise InputError(
-                f"There are {len(target_ids)} target rows for {len(source['source_visible'])} source rows: "
-                "one belongs to one."
+                f"There are {len(target_ids)} target rows for {len(source['source_visible'])} source rows. "
+                "Expected one target row per source row."
             )
         names = ["logits", *(name.replace("past", "grown") for name in past)]
         logits, *grown = self.decoder.run(names, {"target_ids": target_ids.long().numpy(), **source, **past})
         return torch.from_numpy(logits), dict(zip(past, grown, strict=True))
 
     def _check(self, ids: Tensor, size: int, before: int = 0) -> None:
-        least, most = ids.min(), ids.max()
-        if least < 0 or most >= size:
+        lowest, highest = ids.min(), ids.max()
+        if lowest < 0 or highest >= size:
             raise InputError(
-                f"Token ids must be from 0 to {size - 1}; these go from {least} to {most}. "
+                f"Token ids must be from 0 to {size - 1}; these go from {lowest} to {highest}. "
                 "They were probably made with another model's tokenizer."
             )
         length = before + ids.shape[1]
         if self.max_tokens is not None and length > self.max_tokens:
             raise InputError(
-                f"The sentence has {length} tokens, and these files have positions for {self.max_tokens}: split it."
+                f"The sentence has {length} tokens, but these files have {self.max_tokens} positions: split it."
             )
 
 
@@ -97,11 +97,11 @@ class OnnxStepSession:
 
     def join(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
         self.source = self.model.read(padded(sources, self.model.pad))
-        self.past = self.model.nothing(len(sources))
+        self.past = self.model.empty_cache(len(sources))
 
     def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:
         logits, self.past = self.model.step(torch.tensor(tokens)[:, None], self.source, self.past)
-        return examined(logits[:, -1], count, never)
+        return summarise_logits(logits[:, -1], count, never)
 
     def keep(self, rows: Sequence[int]) -> None:
         if list(rows) != list(range(len(self.source["source_visible"]))):
@@ -109,7 +109,7 @@ class OnnxStepSession:
 
 
 def _length(past: Arrays) -> int:
-    """Positions that are remembered; cells cannot tell, so it is told beside them."""
+    """Positions in the KV cache; recurrent cells do not show it, so it is stored beside them."""
     return int(past["past.length"]) if "past.length" in past else past["past.0.k"].shape[2]
 
 
@@ -120,13 +120,13 @@ def _reordered(arrays: Arrays, rows: Sequence[int]) -> Arrays:
 def _session(path: Path, threads: int) -> Any:
     runtime = library("onnxruntime")
     if not path.is_file():
-        raise DirectoryError(f"{path} is not there: `write_onnx` writes {ENCODER} and {DECODER} together.")
+        raise DirectoryError(f"{path} does not exist: `write_onnx` writes {ENCODER} and {DECODER} together.")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     try:
         session = runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime's have no family of their own
-        raise DirectoryError(f"{path} cannot be opened by onnxruntime: {error}") from None
+    except Exception as error:  # onnxruntime's errors have no common base class
+        raise DirectoryError(f"onnxruntime cannot open {path}: {error}") from None
     if "glassformer" not in session.get_modelmeta().custom_metadata_map:
-        raise DirectoryError(f"{path} is not a file that `write_onnx` wrote.")
+        raise DirectoryError(f"{path} was not written by `write_onnx`.")
     return session

@@ -1,6 +1,6 @@
-"""A model with its products in fewer bits, written to be read: what the fast path computes, at the plain model's speed.
+"""Float16 and int8 weights in PyTorch: the readable reference for what the compiled engine computes.
 
-It is the measure for the fast path's precisions, and what is used where no compiler is.
+The compiled engine is tested against it; it also runs where there is no C compiler.
 """
 
 import copy
@@ -13,21 +13,22 @@ from glassformer.engine.engine_options import Precision
 from glassformer.model import Transformer
 
 
-def rounded(model: Transformer, precision: Precision) -> Transformer:
-    """The same model in this precision; the given one stays as it is."""
+def to_precision(model: Transformer, precision: Precision) -> Transformer:
+    """A copy of the model in this precision; float32 returns the model itself."""
     if precision == "float32":
         return model
-    found = copy.deepcopy(model)
-    found.output_projection.weight = nn.Parameter(found.output_projection.weight.detach().clone())  # not the embedding
-    for module in list(found.modules()):
+    reduced = copy.deepcopy(model)
+    projection = reduced.output_projection
+    projection.weight = nn.Parameter(projection.weight.detach().clone())  # untied from the embedding
+    for module in list(reduced.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, nn.Linear):
                 setattr(module, name, Float16Linear(child) if precision == "float16" else Int8Linear(child))
-    return found.eval()
+    return reduced.eval()
 
 
 class Float16Linear(nn.Linear):
-    """Weights stored in float16; everything is added up in float32."""
+    """Weights stored in float16, sums accumulated in float32."""
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__(linear.in_features, linear.out_features, linear.bias is not None, device="meta")
@@ -36,23 +37,23 @@ class Float16Linear(nn.Linear):
 
 
 class Int8Linear(nn.Linear):
-    """Weights and inputs in whole steps from -127 to 127: of weights for each output, of inputs for each row."""
+    """Weights and inputs quantised to integers from -127 to 127, with one scale per output and per input row."""
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__(linear.in_features, linear.out_features, linear.bias is not None, device="meta")
-        steps, worth = in_steps(linear.weight.detach())
+        steps, scale = quantise_rows(linear.weight.detach())
         self.weight = nn.Parameter(steps)
-        self.worth = worth.squeeze(-1)
+        self.scale = scale.squeeze(-1)
         self.bias = linear.bias
 
     def forward(self, x: Tensor) -> Tensor:
-        steps, worth = in_steps(x)
-        y = F.linear(steps, self.weight) * (worth * self.worth)
+        steps, scale = quantise_rows(x)
+        y = F.linear(steps, self.weight) * (scale * self.scale)
         return y if self.bias is None else y + self.bias
 
 
-def in_steps(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Each row in whole steps from -127 to 127, and what one step of it is worth."""
-    most = x.abs().amax(-1, keepdim=True)
-    inverse = torch.where(most > 0, 127 / most, 0)
-    return (x * inverse).round(), most / 127
+def quantise_rows(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Each row as integers from -127 to 127, and its scale: the value of one step."""
+    largest = x.abs().amax(-1, keepdim=True)
+    inverse = torch.where(largest > 0, 127 / largest, 0)
+    return (x * inverse).round(), largest / 127

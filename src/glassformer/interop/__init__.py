@@ -1,1 +1,1 @@
-"""The door: models leave for other programs here. Only the command line and the engine's second kind know of it."""
+"""Import and export: other programs' models as ours, and our models in other programs' file formats."""

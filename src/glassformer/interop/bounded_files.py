@@ -1,108 +1,112 @@
-"""Vocabularies, merges and SentencePiece models from elsewhere: their entries are counted, since few bytes of a file
-may become many in memory. A model's weights come first, and say how many tokens there are."""
+"""Size-bounded readers for vocabularies, merges and SentencePiece models from untrusted files.
+
+Entries are counted first, since a few bytes in a file may become many in memory. The limits depend on the vocabulary
+size of the model, whose weights are read before.
+"""
 
 import io
 import reprlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from glassformer.data.json_tables import LONGEST_PIECE, TableError, check_end, numbered, start_of
+from glassformer.data.json_tables import MAX_PIECE_CHARACTERS, TableError, check_end, read_id_table, value_start
 from glassformer.errors import DirectoryError
-from glassformer.interop.untrusted_files import LARGEST_JSON, inside, read_bytes, read_json
+from glassformer.interop.untrusted_files import MAX_JSON_BYTES, inside, read_bytes, read_json
 
-LARGEST_LINE, LARGEST_SPECS = 2**12, 2**20
-"""Bytes of a line of a vocabulary, and of all that is no piece in a SentencePiece model."""
-PIECE = 10
-"""What a piece begins with in a SentencePiece model: field 1, of a length that follows."""
-FIXED = {0: 0, 1: 8, 5: 4}
-"""Bytes of other kinds of fields in protobuf's way of writing; those of the first say themselves where they end."""
-
-
-SPARE = 64
-"""Pieces that may have a number beyond the model's tokens, and be complained of by name."""
+MAX_LINE_BYTES, MAX_SPEC_BYTES = 2**12, 2**20
+"""Limits for a line of a vocabulary, and for everything but the pieces of a SentencePiece model."""
+PIECE_TAG = 10
+"""Protobuf tag of a piece in a SentencePiece model: field 1, length-delimited."""
+FIXED_BYTES = {0: 0, 1: 8, 5: 4}
+"""Bytes per value of protobuf's other wire types; 0 is a varint, which marks its own end."""
+EXTRA_PIECES = 64
+"""Pieces with an id beyond the model's vocabulary that are still read, so that an error can name them."""
 
 
-def at_most(size: int) -> int:
-    """How many pieces or merges may cut the text for a model of so many tokens: not all of them need be in use."""
-    return 2 * size + 50_000
+def max_pieces(vocab_size: int) -> int:
+    """Limit for pieces or merges beside a model of this vocabulary size: not all of them need be in use."""
+    return 2 * vocab_size + 50_000
 
 
-def read_spm(path: Path, size: int) -> bytes:
-    """A SentencePiece model for a model of so many tokens.
+def read_spm(path: Path, vocab_size: int) -> bytes:
+    """A SentencePiece model for a model of this vocabulary size.
 
-    Its library makes 90 bytes of a piece that has two in the file, so the pieces are counted before.
+    Its library uses 90 bytes for a piece of two bytes in the file, so the pieces are counted first.
     """
-    content, most = read_bytes(path), at_most(size)
+    content, limit = read_bytes(path), max_pieces(vocab_size)
     at = pieces = others = 0
     while at < len(content):
         tag, at = _varint(content, at)
         length, after = _varint(content, at)
-        if tag & 7 == 2:  # a length, and so many bytes
+        if tag & 7 == 2:  # length-delimited
             at = after + length
-            pieces, others = (pieces + 1, others) if tag == PIECE else (pieces, others + length)
-        elif tag & 7 in FIXED:
-            at = after if tag & 7 == 0 else at + FIXED[tag & 7]
+            pieces, others = (pieces + 1, others) if tag == PIECE_TAG else (pieces, others + length)
+        elif tag & 7 in FIXED_BYTES:
+            at = after if tag & 7 == 0 else at + FIXED_BYTES[tag & 7]
         else:
-            raise DirectoryError(f"{path} is not a SentencePiece model: byte {at:,} begins no field of one.")
-        if pieces > most:
-            raise DirectoryError(f"{path} has more than {most:,} pieces, for a model of {size:,} tokens.")
-    if others > LARGEST_SPECS:
-        raise DirectoryError(f"{path} has {others:,} bytes beside its pieces; it may have {LARGEST_SPECS:,}.")
+            raise DirectoryError(f"{path} is not a SentencePiece model: no field starts at byte {at:,}.")
+        if pieces > limit:
+            raise DirectoryError(
+                f"{path} has more than {limit:,} pieces, too many for a model of {vocab_size:,} tokens."
+            )
+    if others > MAX_SPEC_BYTES:
+        raise DirectoryError(f"{path} has {others:,} bytes besides its pieces; the limit is {MAX_SPEC_BYTES:,}.")
     return content
 
 
-def read_merges(path: Path, size: int) -> bytes:
-    """A list of merges, one a line, for a model of so many tokens: a line takes up to 60 times its size once read."""
-    content, most = read_bytes(path), at_most(size)
-    if content.count(b"\n") > most:
-        found = content.count(b"\n")
-        raise DirectoryError(f"{path} has {found:,} lines, for a model of {size:,} tokens.")
+def read_merges(path: Path, vocab_size: int) -> bytes:
+    """A list of merges, one per line, for a model of this vocabulary size; parsed, a line takes up to 60 times its
+    size."""
+    content, limit = read_bytes(path), max_pieces(vocab_size)
+    lines = content.count(b"\n")
+    if lines > limit:
+        raise DirectoryError(f"{path} has {lines:,} lines, too many for a model of {vocab_size:,} tokens.")
     return content
 
 
 def _varint(content: bytes, at: int) -> tuple[int, int]:
-    """A number in protobuf's way of writing, and where it ends; one that does not end ends all."""
+    """A protobuf varint and the offset after it; an unterminated one consumes the rest of the content."""
     if at < len(content) and content[at] < 128:
         return content[at], at + 1
     number = shift = 0
-    for place in range(at, min(at + 10, len(content))):
-        number |= (content[place] & 127) << shift
-        if content[place] < 128:
-            return number, place + 1
+    for i in range(at, min(at + 10, len(content))):
+        number |= (content[i] & 127) << shift
+        if content[i] < 128:
+            return number, i + 1
         shift += 7
     return len(content), len(content)
 
 
 def read_lines(content: bytes, where: str) -> Iterator[str]:
-    """The lines of a text, one by one, so that nobody holds it in a second form; none may be longer than words are."""
-    place = 0
+    """The lines of a text, decoded one at a time to save memory; their length is limited."""
+    offset = 0
     for line in io.BytesIO(content):
-        if len(line) > LARGEST_LINE:
-            raise DirectoryError(f"{where} has a line of {len(line):,} bytes; one may have {LARGEST_LINE:,}.")
+        if len(line) > MAX_LINE_BYTES:
+            raise DirectoryError(f"{where} has a line of {len(line):,} bytes; the limit is {MAX_LINE_BYTES:,}.")
         try:
             yield line.removesuffix(b"\n").decode()
         except UnicodeDecodeError as error:
-            raise DirectoryError(f"{where} is not UTF-8 (byte {place + error.start:,}).") from None
-        place += len(line)
+            raise DirectoryError(f"{where} is not UTF-8 (byte {offset + error.start:,}).") from None
+        offset += len(line)
 
 
-def read_numbers(directory: Path, name: str, size: int) -> dict[str, int]:
-    """The number of each piece from a JSON file, for a model of so many tokens."""
+def read_vocab_json(directory: Path, name: str, vocab_size: int) -> dict[str, int]:
+    """The id of each piece from a JSON file, for a model of this vocabulary size."""
     path = inside(directory, name)
     content = read_bytes(path)
     try:
-        numbers, end = numbered(content, start_of(content), size + SPARE)
+        ids, end = read_id_table(content, value_start(content), vocab_size + EXTRA_PIECES)
         check_end(content, end)
     except TableError as error:
-        if len(content) > LARGEST_JSON:
-            raise DirectoryError(f"{path} does not give each piece a number: {error}.") from None
-        numbers = read_json(path)  # small enough to say what is wrong
-        if len(numbers) > size + SPARE:
-            raise DirectoryError(f"{path} does not give each piece a number: {error}.") from None
-    for piece, number in numbers.items():
-        if type(number) is not int or not 0 <= number < 2**31:
-            found = f"{reprlib.repr(piece)} has {reprlib.repr(number)}"
-            raise DirectoryError(f"{path} does not give each piece a number: {found}.")
-        if len(piece) > LONGEST_PIECE:
-            raise DirectoryError(f"{path} has a piece of {len(piece):,} letters, which no tokenizer has.")
-    return numbers
+        if len(content) > MAX_JSON_BYTES:
+            raise DirectoryError(f"{path} does not give each piece an id: {error}.") from None
+        ids = read_json(path)  # small enough for a precise error below
+        if len(ids) > vocab_size + EXTRA_PIECES:
+            raise DirectoryError(f"{path} does not give each piece an id: {error}.") from None
+    for piece, value in ids.items():
+        if type(value) is not int or not 0 <= value < 2**31:
+            entry = f"{reprlib.repr(piece)} has {reprlib.repr(value)}"
+            raise DirectoryError(f"{path} does not give each piece an id: {entry}.")
+        if len(piece) > MAX_PIECE_CHARACTERS:
+            raise DirectoryError(f"{path} has a piece of {len(piece):,} characters, too long for a tokenizer.")
+    return ids

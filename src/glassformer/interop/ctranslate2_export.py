@@ -1,7 +1,7 @@
-"""A model as CTranslate2's files (the extra `ct2`): the same numbers under its names.
+"""Export to CTranslate2 (the extra `ct2`): the same weights under its names.
 
-CTranslate2 knows tokens by text: unless words are given for them, each is called by its number, so that ids go in and
-come out.
+CTranslate2 identifies tokens by text: unless a vocabulary is given, each token is named by its id, so that it
+translates ids to ids.
 """
 
 import math
@@ -15,29 +15,29 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.errors import InputError
-from glassformer.interop.foreign_options import refusals
+from glassformer.interop.foreign_options import unsupported_options
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.attention import Attention
 from glassformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, Norm
 
-POSITIONS = 4096
-"""Rows of the table of sine waves that is written: CTranslate2 reads one instead of computing it."""
+POSITION_ROWS = 4096
+"""Rows of the exported position table: CTranslate2 reads sinusoids instead of computing them."""
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu-tanh": "GELUTanh", "silu": "SWISH"}
 
 
 def unsupported(config: ModelConfig) -> list[str]:
-    """The options of this model that CTranslate2 cannot hold, each as `name = value`."""
-    wrong = {
+    """The options of this model that CTranslate2 does not support, each as `name = value`."""
+    is_unsupported = {
         "decoder_ssru": config.decoder_ssru,
-        "positions": config.positions == "rotary",  # its encoder adds a table, always
+        "positions": config.positions == "rotary",  # its encoder always adds a table
         "d_head": config.d_head * config.n_heads != config.d_model,
         "norm": config.norm == "rms" and (config.embedding_norm or not config.norm_first),
     }
-    return refusals(config, wrong)
+    return unsupported_options(config, is_unsupported)
 
 
 class ExportVocabulary(NamedTuple):
-    """What the tokens of both sides are called; no two of a side alike."""
+    """The token texts of both sides, unique within a side."""
 
     source: list[str]
     target: list[str]
@@ -45,7 +45,7 @@ class ExportVocabulary(NamedTuple):
 
     @classmethod
     def numbers(cls, config: ModelConfig) -> "ExportVocabulary":
-        """Each token is called by its number. None needs to be the unknown one, but one must."""
+        """Each token is named by its id. CTranslate2 requires an unknown token, though none is needed."""
         source, target = ([str(i) for i in range(size)] for size in (config.source_vocab_size, config.vocab_size))
         return cls(source, target, unknown=str(config.pad_id))
 
@@ -53,20 +53,20 @@ class ExportVocabulary(NamedTuple):
 def write_ctranslate2(
     model: Transformer,
     directory: str | os.PathLike[str],
-    words: ExportVocabulary | None = None,
+    vocabulary: ExportVocabulary | None = None,
     quantization: str | None = None,
 ) -> None:
-    """Write the model into an existing directory. Without `quantization` its loader may still do that."""
+    """Write the model into an existing directory. Without `quantization`, CTranslate2 may still quantise on loading."""
     if options := unsupported(model.config):
-        raise InputError(f"CTranslate2 cannot hold a model with {', '.join(options)}.")
-    spec = _spec(model, words or ExportVocabulary.numbers(model.config))
+        raise InputError(f"CTranslate2 does not support models with {', '.join(options)}.")
+    spec = _spec(model, vocabulary or ExportVocabulary.numbers(model.config))
     spec.validate()
     spec.optimize(quantization=quantization)
     spec.save(str(Path(directory)))
 
 
 def open_ctranslate2(directory: str | os.PathLike[str], **options: Any) -> Any:
-    """CTranslate2's translator of such a directory."""
+    """A CTranslate2 translator for such a directory."""
     return _library("ctranslate2").Translator(str(directory), **options)
 
 
@@ -77,7 +77,7 @@ def _library(name: str) -> Any:
         raise InputError("CTranslate2 is not installed: `pip install 'glassformer[ct2]'`.") from None
 
 
-def _spec(model: Transformer, words: ExportVocabulary) -> Any:
+def _spec(model: Transformer, vocabulary: ExportVocabulary) -> Any:
     specs, config = _library("ctranslate2.specs"), model.config
     spec = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
@@ -96,7 +96,7 @@ def _spec(model: Transformer, words: ExportVocabulary) -> Any:
         embedding.weight = _array(stack.embedding.weight)
         side.scale_embeddings = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
         if stack.position is not None:
-            rows = config.max_tokens or POSITIONS
+            rows = config.max_tokens or POSITION_ROWS
             side.position_encodings.encodings = _array(stack.position(0, rows, like=stack.embedding.weight))
         if stack.embedding_norm is not None:
             _norm(side.layernorm_embedding, stack.embedding_norm)
@@ -105,37 +105,37 @@ def _spec(model: Transformer, words: ExportVocabulary) -> Any:
         for number, layer in enumerate(stack.layers):
             _layer(side.layer[number], cast("EncoderLayer | DecoderLayer", layer))
             if stack.relative_bias is not None:
-                own = side.layer[number].self_attention
-                own.relative_attention_bias = _array(stack.relative_bias.weight)
-                own.relative_attention_max_distance = np.int32(config.relative_max_distance)
+                attention = side.layer[number].self_attention
+                attention.relative_attention_bias = _array(stack.relative_bias.weight)
+                attention.relative_attention_max_distance = np.int32(config.relative_max_distance)
     _linear(spec.decoder.projection, model.output_projection)
     if config.scale_output:
         spec.decoder.projection.weight *= config.d_model**-0.5
 
-    spec.register_source_vocabulary(words.source)
-    spec.register_target_vocabulary(words.target)
-    spec.config.unk_token = words.unknown
+    spec.register_source_vocabulary(vocabulary.source)
+    spec.register_target_vocabulary(vocabulary.target)
+    spec.config.unk_token = vocabulary.unknown
     for name, token in (("bos", config.bos_id), ("eos", config.eos_id), ("decoder_start", config.bos_id)):
-        setattr(spec.config, f"{name}_token", words.target[token])
+        setattr(spec.config, f"{name}_token", vocabulary.target[token])
     spec.config.layer_norm_epsilon = config.norm_eps
     return spec
 
 
 def _layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
-    _attention(spec.self_attention, layer.self_attention, own=True)
+    _attention(spec.self_attention, layer.self_attention, is_self=True)
     _norm(spec.self_attention.layer_norm, layer.self_attention_norm)
     if isinstance(layer, DecoderLayer):
-        _attention(spec.attention, layer.cross_attention, own=False)
+        _attention(spec.attention, layer.cross_attention, is_self=False)
         _norm(spec.attention.layer_norm, layer.cross_attention_norm)
     _feed_forward(spec.ffn, layer.feed_forward)
     _norm(spec.ffn.layer_norm, layer.feed_forward_norm)
 
 
-def _attention(spec: Any, attention: Attention, own: bool) -> None:
-    """Q, K and V in one matrix where all come from one input; K and V in one where they come from the memory."""
+def _attention(spec: Any, attention: Attention, is_self: bool) -> None:
+    """Q, K and V in one matrix for self-attention; K and V in one for cross-attention."""
     q, k, v = attention.q_proj, attention.k_proj, attention.v_proj
-    for place, parts in enumerate([(q, k, v)] if own else [(q,), (k, v)]):
-        _stacked(spec.linear[place], parts)
+    for i, parts in enumerate([(q, k, v)] if is_self else [(q,), (k, v)]):
+        _stacked(spec.linear[i], parts)
     _linear(spec.linear[-1], attention.out_proj)
     if attention.scale == 1.0:
         spec.queries_scale = np.float32(1.0)
@@ -145,7 +145,7 @@ def _feed_forward(spec: Any, feed_forward: FeedForward) -> None:
     if feed_forward.gate_proj is None:
         _linear(spec.linear_0, feed_forward.up_proj)
     else:
-        _linear(spec.linear_0, feed_forward.gate_proj)  # what is activated comes first
+        _linear(spec.linear_0, feed_forward.gate_proj)  # the activated matrix comes first
         _linear(spec.linear_0_noact, feed_forward.up_proj)
     _linear(spec.linear_1, feed_forward.down_proj)
 
@@ -167,4 +167,4 @@ def _norm(spec: Any, norm: Norm) -> None:
 
 
 def _array(weight: Tensor) -> Any:
-    return weight.detach().float().numpy(force=True).copy()  # it quantises in place
+    return weight.detach().float().numpy(force=True).copy()  # CTranslate2 quantises in place

@@ -1,4 +1,4 @@
-"""The way in: a path, and whose files these are."""
+"""Format detection: opens another program's model from a path or hub name, recognised by its files."""
 
 import os
 import reprlib
@@ -17,9 +17,9 @@ from glassformer.interop.tutorial import is_tutorial, open_tutorial
 from glassformer.interop.untrusted_files import inside
 from glassformer.model.directory import listed
 
-PICKLES = (".pt", ".pth", ".ckpt")
-WANTED = ("model", "args", "cfg")
-"""Of a checkpoint; the optimiser's part is left where it is."""
+PICKLE_SUFFIXES = (".pt", ".pth", ".ckpt")
+CHECKPOINT_KEYS = ("model", "args", "cfg")
+"""Keys of a fairseq checkpoint that are read; the optimiser state is skipped."""
 
 
 def open_foreign(
@@ -30,22 +30,22 @@ def open_foreign(
     target_language: str | None = None,
     heads: int | None = None,
 ) -> ImportedModel:
-    """A model of another program's, recognised by its files.
+    """Open another program's model; the format is detected from the files.
 
-    The languages choose fairseq's dictionaries, or two of the many that a model knows; `heads` is for files that do
-    not say how many there are.
+    The languages select fairseq's dictionaries, or the language pair of a multilingual model; `heads` is for files
+    that do not store the number of heads.
     """
     try:
-        opened = _opened(_found(path), allow_pickle, source_language, target_language, heads)
-    except OSError as error:  # such as a directory that may not be looked into
+        imported = _open(_locate(path), allow_pickle, source_language, target_language, heads)
+    except OSError as error:  # such as a directory without read permission
         raise DirectoryError(f"{path} cannot be read: {error.strerror or error}.") from None
-    if opened.tokenizer is None or not opened.tokenizer.settings.languages:
-        return opened
-    return replace(opened, tokenizer=opened.tokenizer.between(source_language, target_language))
+    if imported.tokenizer is None or not imported.tokenizer.settings.languages:
+        return imported
+    return replace(imported, tokenizer=imported.tokenizer.with_languages(source_language, target_language))
 
 
-def _found(path: Path) -> Path:
-    """The path itself, if it is one; else where the hub's library put the model of that name."""
+def _locate(path: Path) -> Path:
+    """The path itself if it exists; else the directory of the hub model of that name."""
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -54,56 +54,59 @@ def _found(path: Path) -> Path:
         raise DirectoryError(f"There is no {path}.") from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise InputError(f"{reprlib.repr(str(path))} is not a path of a model: {why}.") from None
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a pipe or a device would be waited for
+        raise InputError(f"{reprlib.repr(str(path))} is not a valid model path: {why}.") from None
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # reading a pipe or a device could block
         raise DirectoryError(f"{path} is neither a file nor a directory: give the path of a model.")
     return path
 
 
-def _opened(path: Path, allow_pickle: bool, source: str | None, target: str | None, heads: int | None) -> ImportedModel:
+def _open(path: Path, allow_pickle: bool, source: str | None, target: str | None, heads: int | None) -> ImportedModel:
     if path.is_dir() and is_hugging_face(path):
         return open_hugging_face(path)
-    if checkpoint := _checkpoint(path):
+    if checkpoint := _find_checkpoint(path):
         if not allow_pickle:
             raise InputError(
-                f"{checkpoint} is a pickle, a kind of file that could run code where others open it. Here it is read "
-                "without running any, apart from everything else: say --allow-pickle if you want that."
+                f"{checkpoint} is a pickle, a format that can run code when it is loaded. Here it is read in a sandbox "
+                "without running any: pass --allow-pickle (allow_pickle=True in Python) to permit that."
             )
         return _open_checkpoint(checkpoint, source, target, heads)
     if _may_be_marian(path):
         return open_marian(path)
     raise DirectoryError(
-        f"{path} is none that is known here: Hugging Face's have config.json and model.safetensors, Marian's an .npz "
-        "or .bin, fairseq's and the tutorial's a .pt."
+        f"{path} has an unrecognised format. Expected a Hugging Face directory (config.json and model.safetensors), a "
+        "Marian model (.npz or .bin), or a checkpoint (.pt) of fairseq or the pytorch-seq2seq tutorial."
     )
 
 
 def _open_checkpoint(path: Path, source: str | None, target: str | None, heads: int | None) -> ImportedModel:
-    saved = read_torch_file(path, lambda key: key in WANTED or "." in key)
+    saved = read_torch_file(path, lambda key: key in CHECKPOINT_KEYS or "." in key)
     if is_fairseq(saved):
         return open_fairseq(saved, path, source, target)
     if is_tutorial(saved):
         return open_tutorial(saved, path, heads)
-    some = listed(saved, 4)
-    raise DirectoryError(f"{path} is a checkpoint, but neither fairseq's nor the tutorial's: it holds {some}.")
+    keys = listed(saved, 4)
+    raise DirectoryError(
+        f"{path} is a checkpoint of neither fairseq nor the pytorch-seq2seq tutorial: its keys are {keys}."
+    )
 
 
-def _checkpoint(path: Path) -> Path | None:
-    """The checkpoint that is meant: a file, or the best of a directory's."""
+def _find_checkpoint(path: Path) -> Path | None:
+    """The checkpoint at a path: the file itself, or the best one of a directory."""
     if path.is_file():
-        return path if path.suffix in PICKLES else None
-    found = [one for place in (path, path / "checkpoints") for one in sorted(place.glob("*")) if one.suffix in PICKLES]
-    best = [one for one in found if one.name in ("checkpoint_best.pt", "model.pt")]
-    if not found:
+        return path if path.suffix in PICKLE_SUFFIXES else None
+    files = [file for place in (path, path / "checkpoints") for file in sorted(place.glob("*"))]
+    checkpoints = [file for file in files if file.suffix in PICKLE_SUFFIXES]
+    best = [file for file in checkpoints if file.name in ("checkpoint_best.pt", "model.pt")]
+    if not checkpoints:
         return None
-    if len(best or found) > 1:
-        some = listed([one.name for one in found], 5)
-        raise InputError(f"{path} has several checkpoints ({some}): name the one.")
-    chosen = (best or found)[0]
+    if len(best or checkpoints) > 1:
+        names = listed([file.name for file in checkpoints], 5)
+        raise InputError(f"{path} has several checkpoints ({names}): give the path of one of them.")
+    chosen = (best or checkpoints)[0]
     return inside(chosen.parent, chosen.name)
 
 
 def _may_be_marian(path: Path) -> bool:
     if path.is_file():
         return path.suffix in (".npz", ".bin")
-    return any(one.suffix in (".npz", ".bin", ".yml") for one in path.iterdir())
+    return any(file.suffix in (".npz", ".bin", ".yml") for file in path.iterdir())

@@ -1,4 +1,4 @@
-"""fairseq's Transformer: a checkpoint, two dictionaries, and what cut the text (subword-nmt or SentencePiece)."""
+"""Import of fairseq's Transformer: checkpoint, two dictionaries, segmentation (subword-nmt or SentencePiece)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -7,20 +7,20 @@ from typing import Any
 from torch import Tensor
 
 from glassformer.data import ForeignSettings, ForeignTokenizer
-from glassformer.data.foreign_tokenizer import by_number
-from glassformer.data.subword_segmentation import Cut
+from glassformer.data.foreign_tokenizer import pieces_by_id
+from glassformer.data.subword_segmentation import SegmenterKind
 from glassformer.data.tokenizer import SIDES, Side
 from glassformer.errors import DataError, InputError
 from glassformer.interop.bounded_files import read_lines, read_merges, read_spm
-from glassformer.interop.fairseq_names import FIRST, fairseq_names
+from glassformer.interop.fairseq_names import SPECIAL_TOKENS, fairseq_names
 from glassformer.interop.foreign_options import ForeignOptions
 from glassformer.interop.imported import ImportedModel
-from glassformer.interop.untrusted_files import inside, naming, read_bytes, renamed, same, shape_of
+from glassformer.interop.untrusted_files import error_context, inside, matrix_shape, read_bytes, renamed, tensors_equal
 from glassformer.model import ModelConfig
 from glassformer.model.directory import listed, with_weights
 
 NAMES = fairseq_names("", ("decoder.output_projection.weight", "output_projection.weight"))
-PASSED_OVER = tuple(
+IGNORED_TENSORS = tuple(
     f"{stack}.{name}" for stack in ("encoder", "decoder") for name in ("version", "embed_positions._float_tensor")
 )
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_fast": "gelu-tanh", "gelu_accurate": "gelu-tanh", "swish": "silu"}
@@ -28,42 +28,42 @@ PAD, EOS = 1, 2
 
 
 def is_fairseq(saved: Mapping[str, Any]) -> bool:
-    """Whether a checkpoint is one of theirs."""
+    """Whether a checkpoint is fairseq's."""
     return isinstance(saved.get("model"), dict) and ("args" in saved or "cfg" in saved)
 
 
 def open_fairseq(
     saved: Mapping[str, Any], path: Path, source: str | None = None, target: str | None = None
 ) -> ImportedModel:
-    """The model of a checkpoint at `path`; `source` and `target` name the dictionaries, where it does not say."""
+    """The model of a checkpoint at `path`; `source` and `target` select the dictionaries if the checkpoint does not."""
     options = read_options(saved, path)
     tensors = {name: tensor for name, tensor in saved["model"].items() if isinstance(tensor, Tensor)}
-    weights = renamed(tensors, NAMES, path, PASSED_OVER)
-    with naming(path):
+    weights = renamed(tensors, NAMES, path, IGNORED_TENSORS)
+    with error_context(path):
         config = read_config(options, weights)
     model = with_weights(config, weights, where=path)
     languages = {"source": source or options.get("source_lang"), "target": target or options.get("target_lang")}
-    with naming(path.parent):
+    with error_context(path.parent):
         tokenizer = read_tokenizer(path.parent, config, languages)
-    notes = [] if tokenizer else ["There are no dict.*.txt near it: it takes ids, not text."]
+    notes = [] if tokenizer else ["No dict.*.txt was found near the checkpoint: the model takes ids, not text."]
     return ImportedModel("fairseq", model, tokenizer, notes)
 
 
 def read_options(saved: Mapping[str, Any], path: Path) -> ForeignOptions:
-    """From `cfg` of newer versions, else `args`; both name the options of the command line."""
+    """The training options: from `cfg` in newer versions, else `args`; both use the names of the command line."""
     cfg, args = saved.get("cfg"), saved.get("args")
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if isinstance(cfg, dict):
         for part in ("task", "model"):
-            found |= cfg[part] if isinstance(cfg.get(part), dict) else {}
+            options |= cfg[part] if isinstance(cfg.get(part), dict) else {}
     if isinstance(args, dict):
-        found |= args
-    return ForeignOptions(found, str(path))
+        options |= args
+    return ForeignOptions(options, str(path))
 
 
 def read_config(options: ForeignOptions, weights: dict[str, Tensor]) -> ModelConfig:
-    """Their settings as ours; matrices that are shared are left once in `weights`."""
-    options.only(
+    """The config from their options; of shared matrices, `weights` keeps one."""
+    options.require(
         no_cross_attention=False,
         cross_self_attention=False,
         layer_wise_attention=False,
@@ -77,11 +77,11 @@ def read_config(options: ForeignOptions, weights: dict[str, Tensor]) -> ModelCon
     if isinstance(options.get("decoder_output_dim"), int):
         options.same("decoder_output_dim", "decoder_embed_dim")
     share, tie = _take_shared(weights)
-    source = shape_of(weights, "encoder.embedding.weight", options.where)[0]
+    source = matrix_shape(weights, "encoder.embedding.weight", options.where)[0]
     norm_first = options.same("encoder_normalize_before", "decoder_normalize_before")
     return ModelConfig(
         source_vocab_size=source,
-        vocab_size=source if share else shape_of(weights, "decoder.embedding.weight", options.where)[0],
+        vocab_size=source if share else matrix_shape(weights, "decoder.embedding.weight", options.where)[0],
         d_model=options.same("encoder_embed_dim", "decoder_embed_dim"),
         n_heads=options.same("encoder_attention_heads", "decoder_attention_heads"),
         d_ff=options.same("encoder_ffn_embed_dim", "decoder_ffn_embed_dim"),
@@ -96,14 +96,14 @@ def read_config(options: ForeignOptions, weights: dict[str, Tensor]) -> ModelCon
         attention_dropout=options.get("attention_dropout", 0.0),
         activation_dropout=options.get("activation_dropout", 0.0) or options.get("relu_dropout", 0.0),
         pad_id=PAD,
-        bos_id=EOS,  # a target begins with the end of the one before it
+        bos_id=EOS,  # fairseq starts a target with the end token
         eos_id=EOS,
         **{"activation": options.choice("activation_fn", ACTIVATIONS, "relu"), **_positions(options, weights)},
     )
 
 
 def read_tokenizer(directory: Path, config: ModelConfig, languages: Mapping[str, Any]) -> ForeignTokenizer | None:
-    """From dict.SOURCE.txt and dict.TARGET.txt near the checkpoint, and the codes beside them; None without them."""
+    """From dict.SOURCE.txt and dict.TARGET.txt near the checkpoint, and a segmentation model; None without dicts."""
     for place in _places(directory):
         files = {path.name.split(".")[1]: path for path in sorted(place.glob("dict.*.txt"))}
         if files:
@@ -111,23 +111,23 @@ def read_tokenizer(directory: Path, config: ModelConfig, languages: Mapping[str,
     else:
         return None
     chosen = _chosen(files, config, languages, place)
-    most = max(config.source_vocab_size, config.vocab_size)
-    numbers = {side: _dictionary(chosen[side], most) for side in SIDES}
-    cut, code = _codes(_places(directory), config.source_vocab_size + config.vocab_size)
+    limit = max(config.source_vocab_size, config.vocab_size)
+    ids = {side: _dictionary(chosen[side], limit) for side in SIDES}
+    cut, segmentation = _segmentation(_places(directory), config.source_vocab_size + config.vocab_size)
     joint = config.share_embeddings
     settings = ForeignSettings(
         cut=cut, joint=joint, after_source=["</s>"], after_target=["</s>"], hidden=["<s>", "<pad>"]
     )
     sizes: dict[Side, int] = {"source": config.source_vocab_size, "target": config.vocab_size}
-    vocabularies = {side: by_number(numbers[side], sizes[side]) for side in SIDES}
-    return ForeignTokenizer(settings, vocabularies, dict.fromkeys(SIDES, code))
+    vocabularies = {side: pieces_by_id(ids[side], sizes[side]) for side in SIDES}
+    return ForeignTokenizer(settings, vocabularies, dict.fromkeys(SIDES, segmentation))
 
 
 def _take_shared(weights: dict[str, Tensor]) -> tuple[bool, bool]:
-    """Whether embeddings are shared, and the output tied: what is the same is left once."""
+    """Whether embeddings are shared, and the output tied; duplicates are removed from `weights`."""
     source, target, output = "encoder.embedding.weight", "decoder.embedding.weight", "output_projection.weight"
-    share = same(weights, source, target)
-    tie = output not in weights or same(weights, output, target)
+    share = tensors_equal(weights, source, target)
+    tie = output not in weights or tensors_equal(weights, output, target)
     if tie:
         weights.pop(output, None)
     if share:
@@ -138,14 +138,16 @@ def _take_shared(weights: dict[str, Tensor]) -> tuple[bool, bool]:
 def _positions(options: ForeignOptions, weights: Mapping[str, Tensor]) -> dict[str, Any]:
     if not options.same("encoder_learned_pos", "decoder_learned_pos"):
         return {"positions": "sinusoidal-fairseq", "position_offset": PAD + 1}
-    rows = {stack: shape_of(weights, f"{stack}.position.weight", options.where)[0] for stack in ("encoder", "decoder")}
+    rows = {
+        stack: matrix_shape(weights, f"{stack}.position.weight", options.where)[0] for stack in ("encoder", "decoder")
+    }
     if len(set(rows.values())) > 1:
-        raise InputError(f"{options.where} has {rows} positions: encoder and decoder have one number in common here.")
+        raise InputError(f"{options.where} has {rows} positions: encoder and decoder must have the same number here.")
     return {"positions": "learned", "position_offset": PAD + 1, "max_positions": rows["encoder"]}
 
 
 def _places(directory: Path) -> Iterator[Path]:
-    """Where the files of a run stand: with the checkpoint, beside its folder, or in a folder beside it."""
+    """Directories to search for a run's files: the checkpoint's, its parent, and data folders in either."""
     yield directory
     yield directory.parent
     for near in (directory, directory.parent):
@@ -155,39 +157,40 @@ def _places(directory: Path) -> Iterator[Path]:
 def _chosen(
     files: Mapping[str, Path], config: ModelConfig, languages: Mapping[str, Any], place: Path
 ) -> dict[Side, Path]:
-    """Whose dictionary is whose: by the languages' names, or by their sizes where these differ."""
+    """The dictionary per side: by the language names, or by the dictionary sizes if these differ."""
     if all(isinstance(languages[side], str) and languages[side] in files for side in SIDES):
         return {side: files[languages[side]] for side in SIDES}
-    wanted: dict[Side, int] = {"source": config.source_vocab_size, "target": config.vocab_size}
-    sizes = {name: len(_dictionary(path, max(wanted.values()))) for name, path in files.items()}
-    fitting = {side: [name for name, size in sizes.items() if size == wanted[side]] for side in SIDES}
+    vocab_sizes: dict[Side, int] = {"source": config.source_vocab_size, "target": config.vocab_size}
+    sizes = {name: len(_dictionary(path, max(vocab_sizes.values()))) for name, path in files.items()}
+    fitting = {side: [name for name, size in sizes.items() if size == vocab_sizes[side]] for side in SIDES}
     if any(len(names) != 1 for names in fitting.values()):
         raise InputError(
-            f"{place} has dictionaries of {listed(files)}: say which are meant with --source-language and "
-            "--target-language."
+            f"{place} has dictionaries for {listed(files)}: choose two with --source-language and --target-language."
         )
     return {side: files[fitting[side][0]] for side in SIDES}
 
 
-def _dictionary(path: Path, most: int) -> dict[str, int]:
-    """`token count` a line; their numbers are those of the lines, behind the first four. Nobody needs more than `most`
-    and one, which shows that there are too many."""
-    numbers = {piece: number for number, piece in enumerate(FIRST)}
+def _dictionary(path: Path, limit: int) -> dict[str, int]:
+    """Token ids from a file with `token count` per line: the line numbers, after the special tokens.
+
+    Reading stops after `limit` tokens and one more, which shows that there are too many.
+    """
+    ids = {piece: i for i, piece in enumerate(SPECIAL_TOKENS)}
     for line in read_lines(read_bytes(inside(path.parent, path.name)), str(path)):
         if not line.strip():
             continue
         piece, _, count = line.removesuffix(" #fairseq:overwrite").rpartition(" ")
         if not piece or not count.strip().isdigit():
             raise DataError(f"{path.name} has a line that is not a token and its count: {line[:40]!r}.")
-        numbers[piece] = len(numbers) if piece not in numbers else numbers[piece]
-        if len(numbers) > most:
+        ids[piece] = len(ids) if piece not in ids else ids[piece]
+        if len(ids) > limit:
             break
-    return numbers
+    return ids
 
 
-def _codes(places: Iterator[Path], size: int) -> tuple[Cut, bytes]:
-    """What cuts words: a file of codes, a SentencePiece model, or nothing."""
-    kinds: Sequence[tuple[str, Cut]] = (
+def _segmentation(places: Iterator[Path], vocab_size: int) -> tuple[SegmenterKind, bytes]:
+    """The kind of segmentation and its file: BPE codes, a SentencePiece model, or none."""
+    kinds: Sequence[tuple[str, SegmenterKind]] = (
         ("*bpe*code*", "subword-nmt"),
         ("code*", "subword-nmt"),
         ("*.model", "sentencepiece"),
@@ -197,5 +200,5 @@ def _codes(places: Iterator[Path], size: int) -> tuple[Cut, bytes]:
             for path in sorted(place.glob(pattern)):
                 if path.is_file():
                     read = read_spm if cut == "sentencepiece" else read_merges
-                    return cut, read(inside(place, path.name), size)
+                    return cut, read(inside(place, path.name), vocab_size)
     return "words", b""

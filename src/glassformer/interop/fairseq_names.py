@@ -1,13 +1,13 @@
-"""fairseq's names, which Hugging Face's Marian, BART, mBART, Pegasus and M2M100 took over under `model.`."""
+"""fairseq's tensor names, which Hugging Face's Marian, BART, mBART, Pegasus and M2M100 use with the prefix `model.`."""
 
 from glassformer.interop.name_table import NameTable
 
-FIRST = ("<s>", "<pad>", "</s>", "<unk>")
-"""Tokens that every dictionary begins with, and no file names."""
+SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>")
+"""The first tokens of every fairseq dictionary; its files do not list them."""
 
 
 def fairseq_names(prefix: str, *more: tuple[str, str]) -> NameTable:
-    """The table for names that begin with `prefix`; `more` rows come first."""
+    """The table for names that begin with `prefix`; the `more` rows come first."""
     layer = f"{prefix}{{stack}}.layers.{{n}}"
     ours = "{stack}.layers.{n}"
     return NameTable(

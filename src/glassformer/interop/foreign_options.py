@@ -1,4 +1,4 @@
-"""Another program's settings, asked one by one; what is missing or cannot be had is said by name."""
+"""Checked access to another program's settings: errors name the setting that is missing or unsupported."""
 
 import reprlib
 from collections.abc import Mapping
@@ -8,76 +8,76 @@ from glassformer.errors import DirectoryError, InputError
 from glassformer.model import ModelConfig
 
 T = TypeVar("T")
-LARGEST = 2**31
-"""What no number of a model's settings reaches."""
+MAX_VALUE = 2**31
+"""Settings of real models are below this."""
 
 
 class ForeignOptions:
-    """Names and values, and where they stand."""
+    """Setting names and values, and the file they come from (for errors)."""
 
     def __init__(self, values: Mapping[str, Any], where: str) -> None:
         self.values = dict(values)
         self.where = where
 
     def __getitem__(self, name: str) -> Any:
-        """What must be there."""
+        """A required setting."""
         value = self.get(name)
         if value is None:
-            raise DirectoryError(f"{self.where} does not say {name}.")
+            raise DirectoryError(f"{self.where} lacks the setting {name}.")
         return value
 
-    def get(self, name: str, otherwise: Any = None) -> Any:
-        """What may be missing."""
+    def get(self, name: str, default: Any = None) -> Any:
+        """An optional setting."""
         value = self.values.get(name)
-        if not _sane(value):
-            raise DirectoryError(f"{self.where} has {name} = {reprlib.repr(value)}, which no model has.")
-        return otherwise if value is None else value
+        if not _is_plausible(value):
+            raise DirectoryError(f"{self.where} has {name} = {reprlib.repr(value)}, which is not a plausible value.")
+        return default if value is None else value
 
-    def whole(self, *names: str, several: bool = False) -> None:
-        """Refuse what is there and not a whole number; there may be `several`, of which the first counts."""
+    def require_integers(self, *names: str, several: bool = False) -> None:
+        """Reject settings that are present but not integers; with `several`, of a list the first item must be one."""
         for name in names:
             value = self.get(name)
             first = value[0] if several and isinstance(value, list) and value else value
             if value is not None and type(first) is not int:
-                raise DirectoryError(f"{self.where} has {name} = {reprlib.repr(value)}, which is not a whole number.")
+                raise DirectoryError(f"{self.where} has {name} = {reprlib.repr(value)}, which is not an integer.")
 
     def same(self, *names: str) -> Any:
-        """What their program tells apart, and we do not: the one value of all."""
+        """The common value of settings that their program keeps separate and ours does not."""
         values = [self[name] for name in names]
         if any(value != values[0] for value in values):
-            both = ", ".join(f"{name} = {value!r}" for name, value in zip(names, values, strict=True))
-            raise InputError(f"{self.where} has {both}: encoder and decoder have one number in common here.")
+            settings = ", ".join(f"{name} = {value!r}" for name, value in zip(names, values, strict=True))
+            raise InputError(f"{self.where} has {settings}: encoder and decoder must have the same value here.")
         return values[0]
 
-    def choice(self, name: str, choices: Mapping[str, T], otherwise: str | None = None) -> T:
-        """Our word for theirs."""
-        value = self[name] if otherwise is None else self.get(name, otherwise)
+    def choice(self, name: str, choices: Mapping[str, T], default: str | None = None) -> T:
+        """Our term for theirs, from a table of the supported ones."""
+        value = self[name] if default is None else self.get(name, default)
         if not isinstance(value, str) or value not in choices:
-            raise InputError(f"{self.where} has {name} = {value!r}: only {', '.join(choices)} can be opened.")
+            raise InputError(f"{self.where} has {name} = {value!r}: only {', '.join(choices)} are supported.")
         return choices[value]
 
-    def only(self, **wanted: Any) -> None:
-        """Refuse every option that is there with another value; all that are, together."""
-        wrong = {name: self.values[name] for name, value in wanted.items() if self.get(name, value) != value}
+    def require(self, **expected: Any) -> None:
+        """Reject settings that are present with another value than expected, all in one error."""
+        wrong = {name: self.values[name] for name, value in expected.items() if self.get(name, value) != value}
         if wrong:
-            said = ", ".join(f"{name} = {value!r}" for name, value in wrong.items())
-            raise InputError(f"{self.where} has {said}: such a model cannot be opened.")
+            settings = ", ".join(f"{name} = {value!r}" for name, value in wrong.items())
+            raise InputError(f"{self.where} has {settings}, which is not supported.")
 
-    def token(self, name: str, otherwise: int | None = None) -> Any:
-        """The number of a token; of several, the first."""
-        value = self[name] if otherwise is None else self.get(name, otherwise)
+    def token(self, name: str, default: int | None = None) -> Any:
+        """A token id; of several, the first."""
+        value = self[name] if default is None else self.get(name, default)
         return value[0] if isinstance(value, list) and value else value
 
 
-def refusals(config: ModelConfig, wrong: Mapping[str, bool]) -> list[str]:
-    """The options of one of our models that another program cannot have, each as `name = value`."""
-    return [f"{name} = {getattr(config, name)}" for name, is_wrong in wrong.items() if is_wrong]
+def unsupported_options(config: ModelConfig, is_unsupported: Mapping[str, bool]) -> list[str]:
+    """The options of our model that another program does not support, each as `name = value`."""
+    return [f"{name} = {getattr(config, name)}" for name, unsupported in is_unsupported.items() if unsupported]
 
 
-def _sane(value: Any) -> bool:
-    """Whether it can be calculated with, and told in a sentence."""
+def _is_plausible(value: Any) -> bool:
+    """Whether a value is small enough to compute with and to show in a message."""
     if isinstance(value, list):
-        return len(value) <= 100 and all(map(_sane, value))
+        return len(value) <= 100 and all(map(_is_plausible, value))
     if isinstance(value, int | float):
-        return abs(value) < LARGEST  # which NaN is not, either
+        return abs(value) < MAX_VALUE  # False for NaN, too
     return not isinstance(value, str | dict | tuple) or len(value) <= 100

@@ -1,4 +1,4 @@
-"""Models by their name on Hugging Face's hub (the extra `hub`): fetched by its own library, into its own cache."""
+"""Models by name from the Hugging Face hub (the extra `hub`): downloaded by its own library, into its own cache."""
 
 import re
 from importlib import import_module
@@ -6,27 +6,27 @@ from pathlib import Path
 
 from glassformer.errors import InputError
 
-WANTED = ("*.json", "*.safetensors", "*.spm", "*.model", "merges.txt")
-"""Files that are read here; pickles and code stay where they are."""
+DOWNLOADED_FILES = ("*.json", "*.safetensors", "*.spm", "*.model", "merges.txt")
+"""File patterns that are read here; pickles and code are not downloaded."""
 
 
 def is_hub_name(name: str) -> bool:
-    """Whether it could be one: an owner and a model."""
+    """Whether this could be a name on the hub: owner/model."""
     return re.fullmatch(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", name) is not None
 
 
 def from_hub(name: str) -> Path:
-    """The directory of a model on the hub, from the cache if it is there; HF_HUB_OFFLINE=1 asks nobody."""
+    """The local directory of a hub model, from the cache if it is there; HF_HUB_OFFLINE=1 uses the cache only."""
     try:
         hub = import_module("huggingface_hub")
     except ImportError:
         raise InputError(
-            f"There is no directory {name}; to fetch it from Hugging Face's hub: `pip install 'glassformer[hub]'`."
+            f"There is no directory {name}. To download it from the Hugging Face hub: `pip install 'glassformer[hub]'`."
         ) from None
     try:
-        return Path(hub.snapshot_download(name, allow_patterns=list(WANTED)))
-    except Exception as error:  # its errors have no common kind: of the network, of the hub, of names
+        return Path(hub.snapshot_download(name, allow_patterns=list(DOWNLOADED_FILES)))
+    except Exception as error:  # its errors (network, hub, names) have no common base class
         why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(
-            f"There is no directory {name}, and the hub does not give a model of that name: {why}"
+            f"There is no directory {name}, and the Hugging Face hub returned no model of that name: {why}"
         ) from None

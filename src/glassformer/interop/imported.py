@@ -1,4 +1,4 @@
-"""What comes in through a door."""
+"""An imported model: network, tokenizer and notes."""
 
 from dataclasses import dataclass, field
 
@@ -8,12 +8,12 @@ from glassformer.model import Transformer
 
 @dataclass(frozen=True)
 class ImportedModel:
-    """A model from elsewhere, as one of ours."""
+    """A model of another program, converted to ours."""
 
     family: str
-    """Where it comes from, as one would say it: "Hugging Face Marian"."""
+    """The format it was read from, for messages: "Hugging Face Marian"."""
     model: Transformer
     tokenizer: ForeignTokenizer | None
-    """None: it takes ids."""
+    """None if the model takes ids only."""
     notes: list[str] = field(default_factory=list)
-    """What its user should know: one sentence each."""
+    """What the user should know, one sentence each."""

@@ -1,8 +1,8 @@
-"""README.md of a directory that came in or goes out: what it is, where it is from, what was proved, how it is used."""
+"""Model card (README.md) of a converted or exported directory: origin, architecture, verification, usage."""
 
 from glassformer.model import Transformer
 
-USES = {
+USAGE = {
     "glassformer": """```python
 from glassformer import Translator
 
@@ -27,12 +27,12 @@ print(tokenizer.decode(ids[0], skip_special_tokens=True))
 import ctranslate2
 
 translator = ctranslate2.Translator("this directory")
-answer = translator.translate_batch([tokens])[0]  # tokens as in source_vocabulary.json, the end of sentence with them
+result = translator.translate_batch([tokens])[0]  # tokens as in source_vocabulary.json, including the end of sentence
 ```""",
-    "onnx": """`encoder.onnx` makes every decoder layer's keys and values of a source, once; `decoder.onnx` takes these,
-the newest target tokens and what it remembers of those before, and gives logits and what it remembers now. Inputs
-and outputs have the names of glassformer's model; `metadata_props` holds its settings and the ids of start, end and
-padding.
+    "onnx": """`encoder.onnx` computes every decoder layer's cross-attention keys and values, once per source;
+`decoder.onnx` takes these, the newest target tokens and the cache of earlier ones, and returns the logits and the new
+cache. Inputs and outputs have the names of glassformer's model; `metadata_props` holds its settings and the ids of
+start, end and padding.
 
 ```python
 import onnxruntime
@@ -44,15 +44,15 @@ decoder = onnxruntime.InferenceSession("decoder.onnx")
 
 
 def card(model: Transformer, title: str, origin: str, use: str, facts: dict[str, str]) -> str:
-    """A model card; `facts` are rows of its table."""
+    """A model card; `facts` are more rows of its table."""
     config = model.config
     layers = f"{config.encoder_layers} + {config.decoder_layers} layers of width {config.d_model}"
     rows = {
-        "from": origin,
-        "kind": f"{layers}, {config.n_heads} heads, feed-forward {config.d_ff}, positions {config.positions}",
+        "origin": origin,
+        "architecture": f"{layers}, {config.n_heads} heads, feed-forward {config.d_ff}, {config.positions} positions",
         "parameters": f"{model.n_parameters:,}",
         "vocabulary": f"{config.source_vocab_size:,} source tokens, {config.vocab_size:,} target tokens",
         **facts,
     }
     table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
-    return f"# {title}\n\n| | |\n|---|---|\n{table}\n\n{USES[use]}\n"
+    return f"# {title}\n\n| | |\n|---|---|\n{table}\n\n{USAGE[use]}\n"

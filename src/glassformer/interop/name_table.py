@@ -1,11 +1,11 @@
-"""Which of their tensors is which of ours: a table of names that is read both ways."""
+"""Weight mapping: a bidirectional table of tensor names, another program's and ours."""
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-GROUPS = {"stack": "encoder|decoder", "n": r"0|[1-9]\d{0,5}", "kind": "weight|bias"}
-"""What a name in braces may stand for; any other is a word."""
+PLACEHOLDERS = {"stack": "encoder|decoder", "n": r"0|[1-9]\d{0,5}", "kind": "weight|bias"}
+"""What a placeholder may match; any other placeholder matches a word."""
 
 
 @dataclass(frozen=True)
@@ -19,30 +19,30 @@ class _Row:
 class NameTable:
     """Pairs of templates, theirs and ours: ("{stack}.fc1.{kind}", "{stack}.up_proj.{kind}").
 
-    {n+1} counts layers from 1 where we count from 0. Of two rows that fit, the first counts.
+    {n+1} counts layers from 1 where we count from 0. If two rows match, the first is used.
     """
 
     def __init__(self, *pairs: tuple[str, str]) -> None:
         self._rows = [_Row(theirs, ours, _pattern(theirs), _pattern(ours)) for theirs, ours in pairs]
 
     def ours(self, name: str) -> str | None:
-        """Our name of one of theirs; None if the table does not have it."""
+        """Our name for one of theirs; None if the table does not have it."""
         return next(_translated(name, ((row.reads_theirs, row.ours) for row in self._rows)), None)
 
     def theirs(self, name: str) -> str | None:
-        """Their name of one of ours."""
+        """Their name for one of ours; None if the table does not have it."""
         return next(_translated(name, ((row.reads_ours, row.theirs) for row in self._rows)), None)
 
 
 def _translated(name: str, rows: Iterable[tuple[re.Pattern[str], str]]) -> Iterator[str]:
     for pattern, template in rows:
         if match := pattern.fullmatch(name):
-            found = match.groupdict()
-            if "n_1" in found:
-                found["n"] = str(int(found.pop("n_1")) - 1)
+            groups = match.groupdict()
+            if "n_1" in groups:
+                groups["n"] = str(int(groups.pop("n_1")) - 1)
             if "{n+1}" in template:
-                found["n+1"] = str(int(found["n"]) + 1)
-            yield re.sub(r"\{([^}]+)\}", lambda group: found[group[1]], template)  # noqa: B023 (used at once)
+                groups["n+1"] = str(int(groups["n"]) + 1)
+            yield re.sub(r"\{([^}]+)\}", lambda group: groups[group[1]], template)  # noqa: B023 (used at once)
 
 
 def _pattern(template: str) -> re.Pattern[str]:
@@ -53,4 +53,4 @@ def _pattern(template: str) -> re.Pattern[str]:
 
 
 def _group(name: str) -> str:
-    return r"[1-9]\d{0,5}" if name == "n+1" else GROUPS.get(name, r"\w+")
+    return r"[1-9]\d{0,5}" if name == "n+1" else PLACEHOLDERS.get(name, r"\w+")

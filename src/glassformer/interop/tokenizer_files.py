@@ -1,4 +1,4 @@
-"""What a tokenizer is made of, for those who write it in another program's files."""
+"""Parts of a tokenizer, for writing it in another program's tokenizer files."""
 
 from pathlib import Path
 
@@ -7,19 +7,19 @@ from glassformer.data.tokenizer import SIDES, Side
 from glassformer.interop.untrusted_files import write_json
 
 
-def models_of(tokenizer: AnyTokenizer) -> dict[Side, bytes]:
-    """What cuts the text of each side."""
+def segmentation_models(tokenizer: AnyTokenizer) -> dict[Side, bytes]:
+    """The serialised segmentation model per side."""
     files = tokenizer.files()
     return {side: files[f"{side}.model" if f"{side}.model" in files else "joint.model"] for side in SIDES}
 
 
-def spm_models(tokenizer: AnyTokenizer) -> dict[Side, bytes] | None:
-    """SentencePiece's models of both sides; None if it is another program that cuts."""
+def sentencepiece_models(tokenizer: AnyTokenizer) -> dict[Side, bytes] | None:
+    """The SentencePiece models of both sides; None if the tokenizer uses another kind of segmentation."""
     is_spm = isinstance(tokenizer, Tokenizer) or tokenizer.settings.cut == "sentencepiece"
-    return models_of(tokenizer) if is_spm else None
+    return segmentation_models(tokenizer) if is_spm else None
 
 
-def write_numbers(tokenizer: AnyTokenizer, side: Side, path: Path) -> None:
-    """The number of each piece as JSON."""
+def write_vocab_json(tokenizer: AnyTokenizer, side: Side, path: Path) -> None:
+    """Write the vocabulary as JSON: piece to id."""
     pieces = tokenizer.pieces(range(tokenizer.vocab_size(side)), side)
-    write_json(path, {piece: number for number, piece in reversed(list(enumerate(pieces)))})
+    write_json(path, {piece: i for i, piece in reversed(list(enumerate(pieces)))})

@@ -1,7 +1,7 @@
-"""Checkpoints of torch.save from anywhere, read without torch.load: nothing that is in them runs.
+"""Reader for untrusted torch.save checkpoints, without torch.load: no code in them is run.
 
-`torch_pickle` reads the pickle in a process of its own, which may do nothing but answer, and describes it in JSON. Here
-every number of the answer is held against the file before memory is touched.
+`torch_pickle` parses the pickle in a sandboxed subprocess and describes it in JSON. Here every number of the
+description is checked against the file before it is used.
 """
 
 import json
@@ -25,17 +25,17 @@ from torch import Tensor
 
 from glassformer.errors import DirectoryError, InputError
 from glassformer.interop import torch_pickle
-from glassformer.interop.torch_pickle import AGAIN, ALONE, PICKLE_LIMIT
+from glassformer.interop.torch_pickle import ASK_FOR_STATE_DICT, DOWNLOAD_AGAIN, MAX_PICKLE_BYTES
 
-START = "import sys; sys.path.append(sys.argv.pop(1)); import torch_pickle; torch_pickle.main()"
-SECONDS = (2, 30)
-"""For the description of a small file, and of the largest; one more for each MiB in between."""
+CHILD_CODE = "import sys; sys.path.append(sys.argv.pop(1)); import torch_pickle; torch_pickle.main()"
+TIMEOUT_SECONDS = (2, 30)
+"""Minimum and maximum time for describing a file; one second more per MiB in between."""
 ALIGNMENT = 64
-"""Where torch begins a storage in a zip file; one that begins elsewhere is copied."""
-ROOM = 2**20
-"""Bytes that small files may spread over with tensors that repeat their numbers (stride 0)."""
-VIEWS = 8
-"""How often all tensors together may show the bytes of the file: tied weights show some several times."""
+"""Byte alignment of storages in torch's zip files; unaligned storages are copied."""
+MIN_VIEW_LIMIT = 2**20
+"""Bytes that tensors may cover by repeating elements (stride 0), however small the file."""
+MAX_VIEW_FACTOR = 8
+"""Bytes that all tensors together may cover, in file sizes: tied weights count several times."""
 DTYPES = {name: getattr(torch, name) for name in torch_pickle.DTYPES}
 NUMPY_KINDS = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"}
 
@@ -45,83 +45,87 @@ def _everything(key: str) -> bool:
 
 
 def read_torch_file(path: Path, keep: Callable[[str], bool] = _everything) -> dict[str, Any]:
-    """The dict that torch.save wrote, as plain data and tensors; of its own keys, those that `keep` wants.
+    """The dict that torch.save wrote, as plain data and tensors; `keep` selects its top-level keys.
 
-    Tensors are mapped from the file where torch >= 1.6 wrote it (so the file should stay as it is while they are used;
-    writing to a tensor does not change it), and copied where an older one did. They are plain tensors on the CPU, also
-    where parameters were saved. numpy's arrays become tensors; objects of other classes, dicts of their attributes.
+    Tensors are memory-mapped if torch >= 1.6 wrote the file (so it should not change while they are used; writing to a
+    tensor does not change it), and copied if an older version did. All are plain tensors on the CPU, including saved
+    parameters. NumPy arrays become tensors; objects of other classes become dicts of their attributes.
     """
     if sys.platform == "win32":
-        raise InputError("Files of torch.save are read on Linux and macOS only: make them safetensors there.")
+        raise InputError(
+            "Files written by torch.save are read on Linux and macOS only: convert them to safetensors there."
+        )
     with _opened(path) as file:
         size = os.fstat(file).st_size
-        found = _described(path, file, size)
-        kept = _kept(path, found.get("top"), keep)
+        description = _describe(path, file, size)
+        selected = _selected(path, description.get("top"), keep)
         try:
             memory = mmap.mmap(file, size, access=mmap.ACCESS_COPY)
         except (OSError, ValueError) as error:
             raise DirectoryError(f"{path} cannot be mapped into memory: {error}.") from None
     try:
-        parts = _Parts(path, memory, found)
-        return {key: parts.value(node) for key, node in kept.items()}
+        builder = _Builder(path, memory, description)
+        return {key: builder.value(node) for key, node in selected.items()}
     except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError):
-        raise DirectoryError(f"{path} does not fit its own description: {AGAIN}.") from None
+        raise DirectoryError(f"{path} is inconsistent with its own metadata: {DOWNLOAD_AGAIN}.") from None
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    """The descriptor of a regular file; a pipe in its place is not waited for."""
+    """The descriptor of a regular file; opening a pipe does not block."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         raise DirectoryError(f"{path} cannot be opened: {getattr(error, 'strerror', None) or error}.") from None
     try:
-        about = os.fstat(file)
-        if not stat.S_ISREG(about.st_mode):
-            raise DirectoryError(f"{path} is not a file: give the checkpoint itself.")
-        if about.st_size == 0:
-            raise DirectoryError(f"{path} is empty: {AGAIN}.")
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise DirectoryError(f"{path} is not a regular file: give the path of the checkpoint.")
+        if status.st_size == 0:
+            raise DirectoryError(f"{path} is empty: {DOWNLOAD_AGAIN}.")
         yield file
     finally:
         os.close(file)
 
 
-def _described(path: Path, file: int, size: int) -> dict[str, Any]:
-    """What the process says of the file; what it refuses is refused here in its words."""
-    seconds = min(SECONDS[0] + size // 2**20, SECONDS[1])
-    here = Path(torch_pickle.__file__).parent
-    command = [sys.executable, "-I", "-S", "-B", "-c", START, str(here), str(seconds)]
+def _describe(path: Path, file: int, size: int) -> dict[str, Any]:
+    """The subprocess's description of the file; its refusals become errors with the same words."""
+    seconds = min(TIMEOUT_SECONDS[0] + size // 2**20, TIMEOUT_SECONDS[1])
+    directory = Path(torch_pickle.__file__).parent
+    command = [sys.executable, "-I", "-S", "-B", "-c", CHILD_CODE, str(directory), str(seconds)]
     try:
         with subprocess.Popen(command, stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-            answer = _answer(process, seconds)
+            output = _output(process, seconds)
     except OSError as error:
-        raise InputError(f"No process to read {path} could be started: {error}.") from None
+        raise InputError(f"The process that reads {path} could not be started: {error}.") from None
     if process.returncode == 1:
-        raise InputError(f"The process to read {path} did not start: {sys.executable} is not a whole Python.")
+        raise InputError(f"The process that reads {path} did not start: {sys.executable} is not a complete Python.")
     try:
-        found = dict(json.loads(answer))
+        description = dict(json.loads(output))
     except (ValueError, TypeError, RecursionError):
-        raise DirectoryError(f"{path} took more time or memory than a state dict needs: {ALONE}.") from None
-    if "refused" in found:
-        sentence = "".join(letter for letter in str(found["refused"])[:500] if letter.isprintable())
+        raise DirectoryError(
+            f"{path} took more time or memory than a state dict needs: {ASK_FOR_STATE_DICT}."
+        ) from None
+    if "refused" in description:
+        sentence = "".join(letter for letter in str(description["refused"])[:500] if letter.isprintable())
         raise DirectoryError(f"{path} {sentence}")
-    return found
+    return description
 
 
-def _answer(process: subprocess.Popen[bytes], seconds: float) -> bytes:
-    """All that the process writes, if it does so in time and says no more than it may; then it is gone."""
+def _output(process: subprocess.Popen[bytes], seconds: float) -> bytes:
+    """The complete output of the process, or nothing if it exceeds the time or size limit; the process is ended."""
     end = time.monotonic() + seconds
     received = bytearray()
     assert process.stdout is not None
     try:
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
-            while len(received) <= PICKLE_LIMIT and selector.select(max(end - time.monotonic(), 0)):
-                piece = os.read(process.stdout.fileno(), 2**16)
-                if not piece:
+            while len(received) <= MAX_PICKLE_BYTES and selector.select(max(end - time.monotonic(), 0)):
+                chunk = os.read(process.stdout.fileno(), 2**16)
+                if not chunk:
                     process.wait(1)
                     return bytes(received)
-                received += piece
+                received += chunk
     except subprocess.TimeoutExpired:
         pass
     finally:
@@ -129,35 +133,37 @@ def _answer(process: subprocess.Popen[bytes], seconds: float) -> bytes:
     return b""
 
 
-def _kept(path: Path, top: Any, keep: Callable[[str], bool]) -> dict[str, Any]:
-    """What the wanted keys of the whole hold, still as descriptions."""
+def _selected(path: Path, top: Any, keep: Callable[[str], bool]) -> dict[str, Any]:
+    """The descriptions under the selected top-level keys."""
     if type(top) is not list or top[:1] != ["d"] or len(top) % 2 == 0 or any(type(key) is not str for key in top[1::2]):
-        raise DirectoryError(f"{path} does not hold a dict with names, as a checkpoint does: {ALONE}.")
+        raise DirectoryError(
+            f"{path} does not hold a dict with string keys, as a checkpoint does: {ASK_FOR_STATE_DICT}."
+        )
     return {key: node for key, node in zip(top[1::2], top[2::2], strict=True) if keep(key)}
 
 
-class _Parts:
-    """What a description is made of. A number in it is a claim; each is checked where it is used."""
+class _Builder:
+    """Builds values and tensors from a description. Its numbers are untrusted; each is checked where it is used."""
 
-    def __init__(self, path: Path, memory: mmap.mmap, found: dict[str, Any]) -> None:
+    def __init__(self, path: Path, memory: mmap.mmap, description: dict[str, Any]) -> None:
         self.path, self.memory, self.size = path, memory, len(memory)
-        self.placed: list[Any] = found["tensors"]
-        self.places: list[Any] = found["storages"]
-        self.reverse: bool = found["reverse"]
-        self.left = VIEWS * self.size + ROOM
+        self.tensor_specs: list[Any] = description["tensors"]
+        self.storage_specs: list[Any] = description["storages"]
+        self.reverse: bool = description["reverse"]
+        self.bytes_left = MAX_VIEW_FACTOR * self.size + MIN_VIEW_LIMIT
         self.tensors: dict[int, Tensor] = {}
         self.storages: dict[tuple[int, torch.dtype | None], torch.UntypedStorage] = {}
         end = 0
-        for place, count, _ in sorted(self.places, key=lambda storage: storage[:2]):
-            if not _whole(place, count) or place < end or place + count > self.size:
-                self.refuse("has a storage that lies outside of it, or in another one")
-            end = place + count
+        for offset, count, _ in sorted(self.storage_specs, key=lambda storage: storage[:2]):
+            if not _are_sizes(offset, count) or offset < end or offset + count > self.size:
+                self.refuse("has a storage that lies outside the file or overlaps another one")
+            end = offset + count
 
-    def refuse(self, found: str, way_out: str = AGAIN) -> NoReturn:
-        raise DirectoryError(f"{self.path} {found}: {way_out}.")
+    def refuse(self, problem: str, way_out: str = DOWNLOAD_AGAIN) -> NoReturn:
+        raise DirectoryError(f"{self.path} {problem}: {way_out}.")
 
     def value(self, node: Any) -> Any:
-        """A value from its description: itself, or [kind, ...]."""
+        """A value from its description: the value itself, or [kind, ...]."""
         if type(node) is not list:
             return node
         kind, *parts = node
@@ -176,68 +182,70 @@ class _Parts:
         return leaves[kind](*parts)
 
     def tensor(self, number: int) -> Tensor:
-        """Mentioned twice, it is one tensor."""
+        """The tensor with this number; one object however often it is mentioned."""
         if number not in self.tensors:
-            self.tensors[number] = self.new_tensor(*self.placed[number])
+            self.tensors[number] = self.new_tensor(*self.tensor_specs[number])
         return self.tensors[number]
 
     def new_tensor(self, number: int, kind: str, offset: int, shape: list[int], stride: list[int]) -> Tensor:
         if kind not in DTYPES:
-            self.refuse(f"has a tensor of the unknown kind {kind[:100]!r}")
+            self.refuse(f"has a tensor of unknown type {kind[:100]!r}")
         dtype = DTYPES[kind]
-        if not _whole(number, offset, *shape, *stride) or len(shape) != len(stride):
-            self.refuse("has a tensor with a negative or missing length")
+        if not _are_sizes(number, offset, *shape, *stride) or len(shape) != len(stride):
+            self.refuse("has a tensor with a negative or missing size or stride")
         if prod(max(length, 1) for length in shape) > 2**62:
-            self.refuse("has a tensor with more numbers than there are")
+            self.refuse("has a tensor with more than 2**62 elements")
         last = offset + sum((length - 1) * step for length, step in zip(shape, stride, strict=True))
-        if prod(shape) and (last + 1) * dtype.itemsize > self.places[number][1]:
-            self.refuse("has a tensor that goes beyond its storage")
-        self.spend(prod(shape) * dtype.itemsize)
+        if prod(shape) and (last + 1) * dtype.itemsize > self.storage_specs[number][1]:
+            self.refuse("has a tensor that extends beyond its storage")
+        self.charge(prod(shape) * dtype.itemsize)
         storage = self.storage(number, dtype if self.reverse else None)
         if not prod(shape):
             return torch.empty(shape, dtype=dtype)
         return torch.empty(0, dtype=dtype).set_(storage, offset, shape, stride)
 
     def whole_storage(self, number: int, kind: str) -> Tensor:
-        """A storage that was saved by itself."""
-        return self.new_tensor(number, kind, 0, [self.places[number][1] // DTYPES[kind].itemsize], [1])
+        """A storage that was saved on its own, as a tensor."""
+        return self.new_tensor(number, kind, 0, [self.storage_specs[number][1] // DTYPES[kind].itemsize], [1])
 
-    def spend(self, count: int) -> None:
-        self.left -= count
-        if count > max(self.size, ROOM) or self.left < 0:
-            self.refuse("has tensors that repeat its numbers many times", ALONE)
+    def charge(self, count: int) -> None:
+        """Count bytes against the limits for one tensor and for all of them."""
+        self.bytes_left -= count
+        if count > max(self.size, MIN_VIEW_LIMIT) or self.bytes_left < 0:
+            self.refuse("has tensors that repeat its data many times", ASK_FOR_STATE_DICT)
 
-    def storage(self, number: int, turned: torch.dtype | None) -> torch.UntypedStorage:
-        """Tensors that shared a storage share it here. `turned`: whose bytes lie in reverse."""
-        if (number, turned) not in self.storages:
-            place, count, crc = self.places[number]
-            view = memoryview(self.memory)[place : place + count]
+    def storage(self, number: int, swapped: torch.dtype | None) -> torch.UntypedStorage:
+        """Tensors that shared a storage share it here. `swapped`: the type whose bytes are in reverse order."""
+        if (number, swapped) not in self.storages:
+            offset, count, crc = self.storage_specs[number]
+            view = memoryview(self.memory)[offset : offset + count]
             if crc is not None and zlib.crc32(view) != crc:
                 self.refuse("is damaged, the checksum of a tensor is wrong")
-            data = view if place % ALIGNMENT == 0 and turned is None else bytearray(view)
+            data = view if offset % ALIGNMENT == 0 and swapped is None else bytearray(view)
             storage = torch.frombuffer(data, dtype=torch.uint8).untyped_storage() if count else torch.UntypedStorage(0)
-            if turned is not None:
-                storage.byteswap(turned)
-            self.storages[number, turned] = storage
-        return self.storages[number, turned]
+            if swapped is not None:
+                storage.byteswap(swapped)
+            self.storages[number, swapped] = storage
+        return self.storages[number, swapped]
 
     def array(self, kind: str, shape: list[int] | None, data: str) -> Any:
-        """numpy's arrays as tensors, its scalars as numbers."""
-        if kind not in NUMPY_KINDS or not _whole(*(shape or ())):
-            self.refuse(f"has a numpy array of the unknown kind {kind[:100]!r}", ALONE)
+        """A NumPy array as a tensor, a NumPy scalar as a number."""
+        if kind not in NUMPY_KINDS or not _are_sizes(*(shape or ())):
+            self.refuse(f"has a numpy array of unknown type {kind[:100]!r}", ASK_FOR_STATE_DICT)
         numbers = np.frombuffer(bytearray.fromhex(data), np.dtype(kind).newbyteorder("<"))
         if len(numbers) != prod(shape or ()):
-            self.refuse("has a numpy array of another length than it says")
+            self.refuse("has a numpy array whose length does not match its shape")
         return numbers[0].item() if shape is None else torch.from_numpy(numbers.reshape(shape))
 
 
 _CONTAINERS: dict[str, Callable[[Iterator[Any]], Any]] = {"l": list, "t": tuple, "s": set}
 
 
-def _whole(*numbers: Any) -> bool:
+def _are_sizes(*numbers: Any) -> bool:
+    """Whether all are non-negative integers of 63 bits."""
     return all(type(number) is int and 0 <= number < 2**63 for number in numbers)
 
 
 def _name(full: str) -> Any:
-    """A dtype is one again; any other name stays a name."""
+    """The torch dtype of that name; any other name stays text."""
     return DTYPES.get(full.removeprefix("torch."), full)

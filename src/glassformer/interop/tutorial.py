@@ -1,6 +1,7 @@
-"""The tutorial of bentrevett's pytorch-seq2seq, "Attention is All You Need": `torch.save(model.state_dict(), ...)`.
+"""Import of state dicts from notebook 6 of bentrevett's pytorch-seq2seq, "Attention is All You Need".
 
-Its file says all but the number of heads, and has no vocabulary: that lives in the notebook.
+The file (`torch.save(model.state_dict(), ...)`) determines everything but the number of heads, and has no vocabulary:
+that stays in the notebook.
 """
 
 from collections.abc import Mapping
@@ -11,13 +12,13 @@ from torch import Tensor
 
 from glassformer.interop.imported import ImportedModel
 from glassformer.interop.name_table import NameTable
-from glassformer.interop.untrusted_files import naming, renamed, shape_of
+from glassformer.interop.untrusted_files import error_context, matrix_shape, renamed
 from glassformer.model import ModelConfig
 from glassformer.model.directory import with_weights
 
 UNKNOWN, PAD, START, END = range(4)
-"""As the notebook makes its vocabularies."""
-HEADS = 8
+"""Ids of the special tokens in the notebook's vocabularies."""
+DEFAULT_HEADS = 8
 LAYER = "{stack}.layers.{n}"
 PROJECTIONS = {"fc_q": "q_proj", "fc_k": "k_proj", "fc_v": "v_proj", "fc_o": "out_proj"}
 NAMES = NameTable(
@@ -38,31 +39,33 @@ NAMES = NameTable(
 
 
 def is_tutorial(saved: Mapping[str, Any]) -> bool:
-    """Whether a state dict is one of theirs."""
+    """Whether a state dict is the notebook's model."""
     return "encoder.layers.0.self_attention.fc_q.weight" in saved
 
 
 def open_tutorial(saved: Mapping[str, Any], path: Path, heads: int | None = None) -> ImportedModel:
-    """The model of such a state dict."""
+    """The model of such a state dict; `heads` is the notebook's number if not given."""
     tensors = {name: tensor for name, tensor in saved.items() if isinstance(tensor, Tensor)}
     weights = renamed(tensors, NAMES, path)
-    model = with_weights(read_config(weights, path, heads or HEADS), weights, where=path)
-    notes = ["Its file has no vocabulary: it takes ids, not text."]
+    model = with_weights(read_config(weights, path, heads or DEFAULT_HEADS), weights, where=path)
+    notes = ["The file has no vocabulary: the model takes ids, not text."]
     if heads is None:
-        notes.append(f"Its file does not say how many heads it has: the notebook's {HEADS} are taken (see --heads).")
-    return ImportedModel("pytorch-seq2seq's tutorial", model, None, notes)
+        notes.append(
+            f"The file does not store the number of heads: the notebook's {DEFAULT_HEADS} are assumed (see --heads)."
+        )
+    return ImportedModel("pytorch-seq2seq tutorial", model, None, notes)
 
 
 def read_config(weights: Mapping[str, Tensor], path: Path, heads: int) -> ModelConfig:
-    """All that the shapes say."""
+    """The config, read from the shapes of the weights."""
 
     def shape(name: str) -> tuple[int, int]:
-        return shape_of(weights, name, path)
+        return matrix_shape(weights, name, path)
 
     def layers(stack: str) -> int:
         return len({name.split(".")[2] for name in weights if name.startswith(f"{stack}.layers.")})
 
-    found: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "source_vocab_size": shape("encoder.embedding.weight")[0],
         "vocab_size": shape("decoder.embedding.weight")[0],
         "d_model": shape("encoder.embedding.weight")[1],
@@ -79,5 +82,5 @@ def read_config(weights: Mapping[str, Tensor], path: Path, heads: int) -> ModelC
         "bos_id": START,
         "eos_id": END,
     }
-    with naming(path):
-        return ModelConfig(**found)
+    with error_context(path):
+        return ModelConfig(**settings)

@@ -1,4 +1,4 @@
-"""Training: from options to a finished run, and the arithmetic it is made of."""
+"""Training: from run settings to a trained model with checkpoints and a report."""
 
 from glassformer.training.learning_rate_schedule import learning_rate
 from glassformer.training.loss import summed_loss

@@ -1,4 +1,4 @@
-"""At the end of a run: which heads of its best model align words, measured on the dev set and kept with the model."""
+"""Alignment head selection at the end of a run, measured on the dev set and saved with the best model."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,20 +9,20 @@ from glassformer.inspection.alignment.word_alignment import word_pair, write_ali
 from glassformer.model import load_model
 from glassformer.training.run_setup import Run
 
-LEARN_FROM = 5_000
-"""Training pairs that links between words are learned from, beside the dev set: two seconds' work."""
+MAX_ALIGNER_PAIRS = 5_000
+"""Training pairs that the word aligner is trained on, in addition to the dev set: about two seconds of work."""
 
 
-def choose_alignment(run: Run, best: Path, said: Callable[[str], None]) -> None:
-    """Measure every head of the model in `best`. What cannot be measured is no reason for a run to fail."""
+def select_alignment_heads(run: Run, best: Path, log: Callable[[str], None]) -> None:
+    """Measure every head of the model in `best` and save the selection there. A failure here does not fail the run."""
     tokenizer = run.tokenizer
-    dev = [
+    dev_pairs = [
         word_pair(tokenizer, tokenizer.encode(pair.source, "source"), tokenizer.encode(pair.target, "target"))
         for pair in run.dev
     ]
-    some = (run.store[i] for i in evenly(len(run.store), LEARN_FROM))
-    seen = [word_pair(tokenizer, source.tolist(), target.tolist()) for source, target in some]
+    sample = (run.store[i] for i in evenly(len(run.store), MAX_ALIGNER_PAIRS))
+    training_pairs = [word_pair(tokenizer, source.tolist(), target.tolist()) for source, target in sample]
     try:
-        write_alignment_heads(choose_heads(load_model(best), dev, also=seen).choice, best)
+        write_alignment_heads(choose_heads(load_model(best), dev_pairs, also=training_pairs).choice, best)
     except InputError as error:
-        said(f"No heads were chosen for word alignment: {error}")
+        log(f"No alignment heads were selected: {error}")

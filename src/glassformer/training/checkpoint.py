@@ -1,7 +1,8 @@
-"""Checkpoints: `step-N/` in the run's directory, each a model directory with what is needed to go on exactly.
+"""Checkpoints: `step-N/` in the run's directory, each a model directory plus everything needed to resume exactly.
 
-Saved aside and renamed once. The newest that verifies is the one to go on from: computed each time, never pointed to.
-No random state is kept: order and dropout are pure functions of the seed and of where one is.
+Each is built under a temporary name and renamed once. A run resumes from the newest checkpoint that verifies; it is
+searched for every time, and no file points to it. No random state is saved: the order of the data and dropout are pure
+functions of the seed and of the position in the run.
 """
 
 import contextlib
@@ -15,54 +16,54 @@ from typing import Any
 from pydantic import Field
 from torch import Tensor
 
-from glassformer.atomic_directory import ASIDE, building, replace_file, verify
+from glassformer.atomic_directory import BUILDING_PREFIX, building, replace_file, verify
 from glassformer.data import Tokenizer
 from glassformer.errors import DirectoryError, SettingsError
 from glassformer.model.directory import WEIGHTS, read_weights, write_model, write_weights
 from glassformer.model.transformer import Transformer
-from glassformer.model_location import numbered
+from glassformer.model_location import checkpoint_directories
 from glassformer.settings import Settings
 
 STATE, OPTIMISER, AVERAGE, METRICS = "state.json", "optimizer.safetensors", "average.safetensors", "metrics.jsonl"
 
 
-class State(Settings):
-    """Where a run is; the loop replaces it at every update."""
+class TrainingState(Settings):
+    """Position and counters of a run; the training loop replaces it at every update."""
 
     update: int = 0
-    """Updates done."""
+    """Updates completed."""
     epoch: int = 0
     position: int = 0
-    """Batches of this epoch that are done."""
+    """Batches of this epoch that are completed."""
     validated: int = 0
-    """The last update that was validated."""
+    """Update of the last validation."""
     best: float | None = None
     best_update: int = 0
     stale: int = 0
-    """Validations since the best."""
+    """Validations since the best one."""
     skipped: int = 0
-    """Updates left out because their gradient was not finite."""
+    """Updates skipped because their gradient was not finite."""
     skipped_in_a_row: int = 0
     loss: float = 0.0
-    """Summed since the last line of metrics."""
+    """Sum since the last line of metrics.jsonl."""
     tokens: int = 0
-    """The target tokens that belong to it."""
+    """Target tokens that `loss` is summed over."""
     seconds: float = 0.0
-    """Spent in training, over all its beginnings."""
+    """Training time, including the time before the run was last resumed."""
     ended: str | None = None
-    """Why the run is over, once it is."""
+    """Why the run ended; None until it has."""
     made_from: str = ""
-    """The checksum of the corpus' store."""
+    """Checksum of what the token store was built from."""
     machine: dict[str, Any] = Field(default_factory=dict)
-    """What the bits depend on: torch, ranks, threads, kind of processor."""
+    """What the exact bits depend on: torch version, ranks, threads, processor type."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One that was found whole."""
+    """A checkpoint whose files have been verified."""
 
     directory: Path
-    state: State
+    state: TrainingState
 
     def weights(self) -> dict[str, Tensor]:
         return read_weights(self.directory / WEIGHTS)
@@ -78,16 +79,16 @@ class Checkpoint:
 
 
 def save_checkpoint(
-    run: Path,
-    state: State,
+    run_directory: Path,
+    state: TrainingState,
     model: Transformer,
     tokenizer: Tokenizer,
     optimiser: dict[str, Tensor],
     average: dict[str, Tensor] | None,
     metrics: bytes,
 ) -> Path:
-    """Write `step-N`; if it is already there, it is of the same update of the same run, and stays."""
-    target = run / f"step-{state.update}"
+    """Write `step-N`. An existing `step-N` is of the same update of the same run, and is kept."""
+    target = run_directory / f"step-{state.update}"
     if target.exists():
         return target
     with building(target) as directory:
@@ -101,50 +102,50 @@ def save_checkpoint(
     return target
 
 
-def newest_checkpoint(run: Path, complain: Callable[[str], None]) -> Checkpoint | None:
-    """The newest that is whole; what is not is said aloud, and set aside under another name."""
-    for directory in reversed(numbered(run, "step")):
+def newest_checkpoint(run_directory: Path, warn: Callable[[str], None]) -> Checkpoint | None:
+    """The newest checkpoint that verifies; damaged ones are reported through `warn` and renamed."""
+    for directory in reversed(checkpoint_directories(run_directory, "step")):
         try:
             verify(directory)
-            return Checkpoint(directory, State.read(directory / STATE))
+            return Checkpoint(directory, TrainingState.read(directory / STATE))
         except (DirectoryError, SettingsError) as error:
-            damaged = _unused(directory.with_name(f"damaged-{directory.name}"))
+            damaged = _unused_path(directory.with_name(f"damaged-{directory.name}"))
             directory.rename(damaged)
-            complain(f"{error} It is now called {damaged.name}; the run goes on from the checkpoint before it.")
+            warn(f"{error} It has been renamed to {damaged.name}; the run resumes from the checkpoint before it.")
     return None
 
 
-def remove_older(run: Path, keep: int, also: set[int]) -> None:
-    """Keep the newest few, and those that are still needed."""
-    for directory in numbered(run, "step")[:-keep]:
-        if int(directory.name.removeprefix("step-")) not in also:
+def remove_older(run_directory: Path, keep: int, needed: set[int]) -> None:
+    """Remove all checkpoints except the newest `keep` and those of the updates in `needed`."""
+    for directory in checkpoint_directories(run_directory, "step")[:-keep]:
+        if int(directory.name.removeprefix("step-")) not in needed:
             remove(directory)
 
 
 def remove(directory: Path) -> None:
-    """First its name goes, then its files: half a checkpoint must never look like one. What cannot be removed stays."""
-    going = directory.with_name(f"{ASIDE}gone-{directory.name}")
+    """Rename, then delete: a partly deleted checkpoint must never look like one. What cannot be deleted is left."""
+    trash = directory.with_name(f"{BUILDING_PREFIX}gone-{directory.name}")
     with contextlib.suppress(OSError):
-        shutil.rmtree(going, ignore_errors=True)
-        directory.rename(going)
-        shutil.rmtree(going, ignore_errors=True)
+        shutil.rmtree(trash, ignore_errors=True)
+        directory.rename(trash)
+        shutil.rmtree(trash, ignore_errors=True)
 
 
-def sweep(run: Path) -> None:
-    """Remove what a killed process left half-built; only for whoever holds the run's lock."""
-    for path in run.rglob(f"{ASIDE}*"):
+def remove_leftovers(run_directory: Path) -> None:
+    """Delete what a killed process left partly built. Call only while holding the run's lock."""
+    for path in run_directory.rglob(f"{BUILDING_PREFIX}*"):
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _unused(path: Path) -> Path:
+def _unused_path(path: Path) -> Path:
     number = 1
-    name = path
-    while name.exists():
+    candidate = path
+    while candidate.exists():
         number += 1
-        name = path.with_name(f"{path.name}-{number}")
-    return name
+        candidate = path.with_name(f"{path.name}-{number}")
+    return candidate
 
 
 def write_json(path: Path, value: object) -> None:
-    """A value as a JSON file, replaced in one go."""
+    """Write a value as a JSON file, replacing the file atomically."""
     replace_file(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())

@@ -1,4 +1,4 @@
-"""What a run takes when its user does not say: from the size of the corpus, and from the machine."""
+"""Default settings for options that are left out, chosen from the corpus size and the hardware."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from glassformer.data import TokenizerSettings, epoch_batches
 from glassformer.training.run_resources import choose_ranks
 from glassformer.training.run_settings import RunSettings
 
-# Up to so many pairs: the preset, the vocabulary, and the passes over the corpus. A small corpus wants a small model
-# that sees it often; the figures are those that did well on 29,000 pairs (Multi30k) and on 60,000 (street).
-SIZES = [
+# Corpus size in pairs, up to which these hold: preset, vocabulary size, epochs. A small corpus needs a small model and
+# many epochs; the values are those that did well on 29,000 pairs (Multi30k) and on 60,000 (street).
+DEFAULTS_BY_PAIRS = [
     (5_000, "tiny", 2_000, 60.0),
     (20_000, "tiny", 4_000, 40.0),
     (200_000, "small", 8_000, 20.0),
@@ -21,24 +21,24 @@ SIZES = [
 
 
 def choose_tokenizer(pairs: int) -> TokenizerSettings:
-    """A vocabulary that fits the corpus."""
-    return TokenizerSettings(vocab_size=_row(pairs)[2])
+    """Tokenizer settings with a vocabulary size for this corpus size."""
+    return TokenizerSettings(vocab_size=_defaults(pairs)[2])
 
 
 def choose_model(model: dict[str, Any], pairs: int) -> dict[str, Any]:
-    """The model's options, with a preset if there was none."""
-    return {"preset": _row(pairs)[1]} | model
+    """The model's options, with a preset for this corpus size if none is given."""
+    return {"preset": _defaults(pairs)[1]} | model
 
 
 def choose_training(settings: RunSettings, pairs: int, lengths: NDArray[np.int64], parameters: int) -> RunSettings:
-    """The settings with nothing left open."""
+    """The settings with every open option of training and validation filled in."""
     training, validation = settings.training, settings.validation
     ranks = training.ranks or choose_ranks(parameters)
     parts = training.parts or max(1, min(ranks, training.batch_tokens // 512))
     updates = training.updates
     if updates is None:
         batches = len(epoch_batches(lengths, training.batch_tokens // parts, settings.seed, epoch=0))
-        epochs = training.epochs or _row(pairs)[3]
+        epochs = training.epochs or _defaults(pairs)[3]
         updates = max(1, round(epochs * -(-batches // parts)))
     every = validation.every or max(1, min(2000, updates // 20))
     warmup = min(400, updates // 10) if training.warmup is None else training.warmup
@@ -50,5 +50,5 @@ def choose_training(settings: RunSettings, pairs: int, lengths: NDArray[np.int64
     )
 
 
-def _row(pairs: int) -> tuple[float, str, int, float]:
-    return next(row for row in SIZES if pairs <= row[0])
+def _defaults(pairs: int) -> tuple[float, str, int, float]:
+    return next(row for row in DEFAULTS_BY_PAIRS if pairs <= row[0])

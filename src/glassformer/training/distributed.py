@@ -1,7 +1,7 @@
-"""Several processes that train one model: who am I, what is my share, what do we all know.
+"""Process groups for data-parallel training: rank, world size, and reductions over all ranks.
 
-Alone, with helpers on this machine, or under torchrun: the loop sees only a `ProcessGroup`. Everything that is decided is
-decided from values that all ranks share, because a rank that leaves alone leaves the others waiting.
+One process, helper processes on this machine, or torchrun: the training loop sees only a `ProcessGroup`. Every decision
+is made from values that all ranks share, because a rank that leaves alone leaves the others waiting.
 """
 
 import contextlib
@@ -24,30 +24,31 @@ from glassformer.errors import GlassformerError
 from glassformer.training.run_resources import threads_for
 
 CPU = torch.device("cpu")
-PATIENCE = timedelta(minutes=30)  # for a rank that builds the store while the others wait
+COLLECTIVE_TIMEOUT = timedelta(minutes=30)  # long enough for one rank to build the token store while the others wait
 
 
 @dataclass(frozen=True)
 class ProcessGroup:
-    """The ranks of a run, seen from one of them."""
+    """The processes of a run, as seen from one of them."""
 
     rank: int = 0
     size: int = 1
+    """World size: the number of ranks."""
     device: torch.device = CPU
 
     @property
-    def is_chief(self) -> bool:
-        """The one rank that writes files and speaks."""
+    def is_main(self) -> bool:
+        """Whether this is rank 0, the only one that writes files and reports progress."""
         return self.rank == 0
 
     def sum(self, values: Tensor) -> Tensor:
-        """The sum over ranks, known to all."""
+        """Sum over all ranks; every rank gets the result."""
         if self.size > 1:
             dist.all_reduce(values, op=dist.ReduceOp.SUM)
         return values
 
-    def most(self, value: int) -> int:
-        """The largest over ranks, known to all."""
+    def max(self, value: int) -> int:
+        """Maximum over all ranks; every rank gets the result."""
         if self.size == 1:
             return value
         values = torch.tensor([value])
@@ -55,25 +56,25 @@ class ProcessGroup:
         return int(values)
 
     def any(self, flag: bool) -> bool:
-        """Whether it is true for any rank, known to all."""
-        return bool(self.most(int(flag)))
+        """Whether the flag is set on any rank; every rank gets the result."""
+        return bool(self.max(int(flag)))
 
 
 def under_torchrun() -> bool:
-    """Whether torchrun (or anything that speaks as it does) started this process as one of several."""
+    """Whether torchrun (or a launcher that sets the same variables) started this process as one of several."""
     return "RANK" in os.environ and "WORLD_SIZE" in os.environ
 
 
 @contextlib.contextmanager
-def torchrun_world() -> Iterator[ProcessGroup]:
-    """The world that torchrun made, GPUs where there are any."""
+def torchrun_group() -> Iterator[ProcessGroup]:
+    """The process group that torchrun set up, on GPUs if there are any."""
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     device = CPU
     if torch.cuda.is_available():
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
         torch.cuda.set_device(device)
-    # Flags and counts travel between CPUs even where gradients travel between GPUs.
-    dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
+    # Flags and counts are CPU tensors even where gradients are on GPUs, so both backends are needed.
+    dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=COLLECTIVE_TIMEOUT)
     try:
         yield ProcessGroup(rank, size, device)
     finally:
@@ -81,27 +82,27 @@ def torchrun_world() -> Iterator[ProcessGroup]:
 
 
 @contextlib.contextmanager
-def local_world(size: int, run: Path) -> Iterator[ProcessGroup]:
-    """This process and `size` - 1 helpers on this machine, each with its share of the cores.
+def local_group(size: int, run_directory: Path) -> Iterator[ProcessGroup]:
+    """This process and `size` - 1 helper processes on this machine, each with its share of the cores.
 
-    The helpers are fresh interpreters that open the run by its directory; they end with the block, or with us.
+    The helpers are fresh interpreters that open the run by its directory; they end with the block or this process.
     """
     device = torch.device("cuda") if size == 1 and torch.cuda.is_available() else CPU
     torch.set_num_threads(threads_for(size))
     if size == 1:
         yield ProcessGroup(device=device)
         return
-    with tempfile.TemporaryDirectory(prefix="glassformer-") as meeting:
-        helpers = [_start_helper(run, meeting, rank, size) for rank in range(1, size)]
+    with tempfile.TemporaryDirectory(prefix="glassformer-") as rendezvous:
+        helpers = [_start_helper(run_directory, rendezvous, rank, size) for rank in range(1, size)]
         try:
-            _meet(meeting, 0, size)
+            _init_local_group(rendezvous, 0, size)
             try:
                 yield ProcessGroup(0, size)
-            except RuntimeError as error:  # how gloo says that a peer is gone
+            except RuntimeError as error:  # gloo raises this when another rank is gone
                 if any(helper.wait(5) for helper in helpers):
                     raise GlassformerError(
-                        "A helper process of this run ended before its work was done (the system may have been out of "
-                        "memory). Nothing saved is lost: the same command goes on from the newest checkpoint."
+                        "A helper process of this run ended unexpectedly (the system may have run out of memory). All "
+                        "saved checkpoints are intact: run the same command to resume from the newest one."
                     ) from error
                 raise
             finally:
@@ -114,29 +115,30 @@ def local_world(size: int, run: Path) -> Iterator[ProcessGroup]:
                 helper.wait()
 
 
-def help_as_rank(meeting: str, rank: int, size: int) -> ProcessGroup:
-    """What a helper does first: meet the others."""
+def join_local_group(rendezvous: str, rank: int, size: int) -> ProcessGroup:
+    """Join the group as a helper process: set threads and signals, then connect to the other ranks."""
     torch.set_num_threads(threads_for(size))
-    for stop in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(stop, signal.SIG_IGN)  # the chief hears them, and tells everybody
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # rank 0 receives them and tells all ranks
     _end_with_parent()
-    _meet(meeting, rank, size)
+    _init_local_group(rendezvous, rank, size)
     return ProcessGroup(rank, size)
 
 
-def _start_helper(run: Path, meeting: str, rank: int, size: int) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "glassformer.training.helper_process", str(run), meeting, str(rank), str(size)]
+def _start_helper(run_directory: Path, rendezvous: str, rank: int, size: int) -> "subprocess.Popen[bytes]":
+    arguments = [str(run_directory), rendezvous, str(rank), str(size)]
+    command = [sys.executable, "-m", "glassformer.training.helper_process", *arguments]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
-def _meet(meeting: str, rank: int, size: int) -> None:
+def _init_local_group(rendezvous: str, rank: int, size: int) -> None:
     if sys.platform == "linux":
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all on this machine: no name of it need be known
-    store = dist.FileStore(f"{meeting}/ranks", size)  # type: ignore[attr-defined]
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=PATIENCE)
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all ranks are on this machine: no host name is needed
+    store = dist.FileStore(f"{rendezvous}/ranks", size)  # type: ignore[attr-defined]
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=COLLECTIVE_TIMEOUT)
 
 
 def _end_with_parent() -> None:
-    """Even if the chief is killed, no helper stays."""
+    """Have the kernel kill this helper when its parent dies, even if the parent is killed."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG

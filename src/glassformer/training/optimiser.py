@@ -1,4 +1,4 @@
-"""AdamW (arXiv:1711.05101), and its memory as plain tensors with names."""
+"""AdamW (arXiv:1711.05101), and its state as named tensors for checkpoints."""
 
 from collections.abc import Mapping
 
@@ -9,15 +9,15 @@ from glassformer.errors import DirectoryError
 from glassformer.model.stack import Embedding
 from glassformer.training.run_settings import TrainingSettings
 
-MEMORY = ("exp_avg", "exp_avg_sq", "step")
+STATE_TENSORS = ("exp_avg", "exp_avg_sq", "step")
 
 
 def make_optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim.AdamW:
-    """AdamW over all weights; decay pulls on matrices only."""
-    tables = {id(module.weight) for module in model.modules() if isinstance(module, Embedding)}
-    decayed = [weight for weight in model.parameters() if weight.dim() > 1 and id(weight) not in tables]
-    chosen = {id(weight) for weight in decayed}
-    others = [weight for weight in model.parameters() if id(weight) not in chosen]
+    """AdamW over all weights; weight decay applies to matrices only, and not to embeddings."""
+    embeddings = {id(module.weight) for module in model.modules() if isinstance(module, Embedding)}
+    decayed = [weight for weight in model.parameters() if weight.dim() > 1 and id(weight) not in embeddings]
+    decayed_ids = {id(weight) for weight in decayed}
+    others = [weight for weight in model.parameters() if id(weight) not in decayed_ids]
     first, second = settings.betas
     return torch.optim.AdamW(
         [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}],
@@ -28,24 +28,27 @@ def make_optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim.
     )
 
 
-def memory(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """What the optimiser remembers, as `exp_avg.encoder.layers.0...`; nothing before the first step."""
+def optimiser_state(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimiser's state by name, such as `exp_avg.encoder.layers.0...`; empty before the first step."""
     return {
         f"{kind}.{name}": optimiser.state[weight][kind].detach().cpu()
         for name, weight in model.named_parameters()
-        for kind in MEMORY
+        for kind in STATE_TENSORS
         if weight in optimiser.state
     }
 
 
-def remember(model: nn.Module, optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor], where: object) -> None:
-    """Give an optimiser the memory that was saved."""
-    wanted = {f"{kind}.{name}" for name, _ in model.named_parameters() for kind in MEMORY}
-    if tensors and wanted != set(tensors):
-        raise DirectoryError(f"{where} does not belong to this model: {len(wanted ^ set(tensors))} names differ.")
+def load_optimiser_state(
+    model: nn.Module, optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor], where: object
+) -> None:
+    """Restore what `optimiser_state` returned; `where` names its origin in error messages."""
+    expected = {f"{kind}.{name}" for name, _ in model.named_parameters() for kind in STATE_TENSORS}
+    if tensors and expected != set(tensors):
+        differing = len(expected ^ set(tensors))
+        raise DirectoryError(f"The optimiser state in {where} does not match this model: {differing} names differ.")
     for name, weight in model.named_parameters():
         if tensors:
             optimiser.state[weight] = {
                 kind: tensors[f"{kind}.{name}"].to("cpu" if kind == "step" and weight.is_cpu else weight.device)
-                for kind in MEMORY
+                for kind in STATE_TENSORS
             }

@@ -1,4 +1,4 @@
-"""Who is told how a run goes. The loop speaks; a terminal, a test or nobody listens."""
+"""Progress listener: the training loop reports progress to one; a terminal display or a test overrides its methods."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from glassformer.evaluation import Scores
 
 @dataclass(frozen=True)
 class Progress:
-    """One update, as one would like to see it."""
+    """Figures of one completed update."""
 
     update: int
     total: int
@@ -20,18 +20,18 @@ class Progress:
 
 
 class ProgressListener:
-    """Listens to nothing; override what is of interest."""
+    """Ignores everything; override the methods of interest."""
 
-    def said(self, text: str) -> None:
-        """A sentence that somebody should read."""
+    def message(self, text: str) -> None:
+        """A sentence for the user."""
 
     def began(self, done: int, total: int, prediction: tuple[float, int]) -> None:
-        """The updates begin (or go on), with the predicted seconds and bytes."""
+        """The updates start (or resume), with the predicted seconds and bytes of memory."""
 
     def updated(self, progress: Progress) -> None:
-        """One update is done."""
+        """An update is completed."""
 
     def validated(
         self, update: int, loss: float, scores: Scores, better: bool, samples: Sequence[tuple[Pair, str]]
     ) -> None:
-        """A validation is done."""
+        """A validation is completed."""

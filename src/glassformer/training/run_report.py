@@ -1,4 +1,4 @@
-"""What a run leaves: report.json for programs, report.html for people. Both are made from the run's files."""
+"""Report of a finished run: report.json for programs, report.html for people; both are made from the run's files."""
 
 import html
 import json
@@ -8,28 +8,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glassformer.atomic_directory import replace_file
-from glassformer.training.checkpoint import METRICS, State, write_json
+from glassformer.training.checkpoint import METRICS, TrainingState, write_json
 from glassformer.training.run_setup import Run
 
 if TYPE_CHECKING:
     from glassformer.training.validation import ValidationTranslations
 
 REPORT, PAGE = "report.json", "report.html"
-SAMPLES = 20
+MAX_SAMPLES = 20
 
 
 def write_report(
-    run: Run, state: State, parameters: int, results: "dict[str, ValidationTranslations]"
+    run: Run, state: TrainingState, parameters: int, results: "dict[str, ValidationTranslations]"
 ) -> dict[str, Any]:
-    """Write both files; the report as a value."""
-    on = "test" if "test" in results else "dev"
-    scores = results[on].scores
+    """Write the report files and the translations; returns what report.json holds."""
+    scored_on = "test" if "test" in results else "dev"
+    scores = results[scored_on].scores
     report: dict[str, Any] = {
         "bleu": scores.bleu,
         "chrf": scores.chrf,
         "signature": scores.signature,
         "chrf_signature": scores.chrf_signature,
-        "scored_on": on,
+        "scored_on": scored_on,
         "beam": run.settings.validation.final_beam,
         "scores": {name: result.scores.as_dict() for name, result in results.items()},
         "seconds": state.seconds,
@@ -45,7 +45,7 @@ def write_report(
         "machine": state.machine,
         "translations": [
             {"source": pair.source, "reference": pair.target, "translation": text}
-            for pair, text in list(zip(results[on].pairs, results[on].texts, strict=True))[:SAMPLES]
+            for pair, text in list(zip(results[scored_on].pairs, results[scored_on].texts, strict=True))[:MAX_SAMPLES]
         ],
     }
     for name, result in results.items():
@@ -57,11 +57,11 @@ def write_report(
 
 
 def write_page(directory: Path, report: dict[str, Any], title: str = "", notes: str = "") -> None:
-    """report.html: one file, nothing fetched; it has no script of its own, and what `notes` bring stands in frames."""
+    """Write report.html: one file that loads nothing and has no script of its own; scripts in `notes` run in frames."""
     metrics = [json.loads(line) for line in (directory / METRICS).read_text(encoding="utf-8").splitlines()]
     settings = (directory / "run.toml").read_text(encoding="utf-8")
     page = _PAGE.format(
-        title=html.escape(title or f"{directory.name}: a training run"),
+        title=html.escape(title or f"{directory.name}: training report"),
         notes=notes,
         tiles=_tiles(report),
         curves=_curves(metrics),
@@ -77,16 +77,16 @@ def _tiles(report: dict[str, Any]) -> str:
     tiles = [
         ("BLEU", f"{report['bleu']:.2f}"),
         ("chrF", f"{report['chrf']:.2f}"),
-        ("time", duration(report["seconds"])),
+        ("training time", duration(report["seconds"])),
         ("updates", f"{report['updates']:,}"),
-        ("pairs", f"{report['pairs']:,}"),
+        ("sentence pairs", f"{report['pairs']:,}"),
         ("parameters", f"{report['parameters']:,}"),
     ]
     return "".join(f"<div><b>{value}</b><span>{name}</span></div>" for name, value in tiles)
 
 
 def duration(seconds: float) -> str:
-    """A time as one says it."""
+    """A time in seconds, minutes, or hours and minutes."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -97,25 +97,26 @@ def _curves(metrics: Sequence[dict[str, Any]]) -> str:
     def series(name: str) -> list[tuple[float, float]]:
         return [(line["update"], line[name]) for line in metrics if line.get(name) is not None]
 
+    loss = series("loss")
     return "".join(
         (
-            _chart("Loss (nats)", {"training (smoothed labels)": series("loss"), "dev": series("dev_loss")}),
-            _chart("Dev scores", {"BLEU": series("dev_bleu"), "chrF": series("dev_chrf")}),
+            _chart("Loss (nats per token)", {"training (with label smoothing)": loss, "dev set": series("dev_loss")}),
+            _chart("Dev set scores", {"BLEU": series("dev_bleu"), "chrF": series("dev_chrf")}),
             _chart("Learning rate", {"": series("learning_rate")}),
         )
     )
 
 
 def _chart(title: str, lines: dict[str, list[tuple[float, float]]]) -> str:
-    """Curves over updates as SVG, with round numbers at the axes."""
+    """An SVG line chart over updates, with axis ticks at round numbers."""
     points = [point for line in lines.values() for point in line]
     if not points:
         return ""
     width, height, left, bottom = 460, 240, 52, 28
     right = max(x for x, _ in points) or 1
     low, high = min(0.0, *(y for _, y in points)), max(y for _, y in points)
-    marks = _round_marks(low, high)
-    low, high = min(low, marks[0]), max(high, marks[-1])
+    ticks = _round_ticks(low, high)
+    low, high = min(low, ticks[0]), max(high, ticks[-1])
 
     def at(x: float, y: float) -> str:
         across = left + (width - left - 8) * x / right
@@ -123,14 +124,14 @@ def _chart(title: str, lines: dict[str, list[tuple[float, float]]]) -> str:
         return f"{across:.1f},{down:.1f}"
 
     parts = []
-    for mark in marks:
-        x, y = at(0, mark).split(",")
+    for tick in ticks:
+        x, y = at(0, tick).split(",")
         parts.append(f'<line class="grid" x1="{x}" x2="{width - 8}" y1="{y}" y2="{y}"/>')
-        parts.append(f'<text x="{left - 6}" y="{float(y) + 4:.1f}" text-anchor="end">{mark:g}</text>')
-    for mark in _round_marks(0, right):
-        if mark <= right:
-            x, _ = at(mark, low).split(",")
-            parts.append(f'<text x="{x}" y="{height - 8}" text-anchor="middle">{mark:,.0f}</text>')
+        parts.append(f'<text x="{left - 6}" y="{float(y) + 4:.1f}" text-anchor="end">{tick:g}</text>')
+    for tick in _round_ticks(0, right):
+        if tick <= right:
+            x, _ = at(tick, low).split(",")
+            parts.append(f'<text x="{x}" y="{height - 8}" text-anchor="middle">{tick:,.0f}</text>')
     for i, (_name, line) in enumerate(lines.items()):
         path = " ".join(at(x, y) for x, y in line)
         dots = "".join(
@@ -147,8 +148,8 @@ def _chart(title: str, lines: dict[str, list[tuple[float, float]]]) -> str:
     )
 
 
-def _round_marks(low: float, high: float) -> list[float]:
-    """About five round numbers that span a range."""
+def _round_ticks(low: float, high: float) -> list[float]:
+    """About five round numbers that cover a range."""
     span = (high - low) or abs(high) or 1.0
     step = 10 ** math.floor(math.log10(span / 4))
     step *= next(factor for factor in (1, 2, 5, 10) if span / (step * factor) <= 5)
@@ -159,9 +160,9 @@ def _round_marks(low: float, high: float) -> list[float]:
 def _samples(translations: Sequence[dict[str, str]]) -> str:
     rows = []
     for sample in translations:
-        same = sample["translation"] == sample["reference"]
+        identical = sample["translation"] == sample["reference"]
         cells = "".join(f"<td>{html.escape(sample[name])}</td>" for name in ("source", "reference", "translation"))
-        rows.append(f"<tr>{cells}<td>{'same' if same else ''}</td></tr>")
+        rows.append(f"<tr>{cells}<td>{'identical' if identical else ''}</td></tr>")
     return "".join(rows)
 
 
@@ -197,14 +198,14 @@ pre {{ background: var(--card); border-radius: 8px; padding: 1rem; overflow-x: a
 </style>
 <h1>{title}</h1>
 <div class="tiles">{tiles}</div>
-<p>Scored on the {scored_on} set: {signature}</p>
+<p>Scores on the {scored_on} set: {signature}</p>
 {notes}
-<h2>How it went</h2>
+<h2>Training curves</h2>
 <div class="curves">{curves}</div>
-<h2>What it says</h2>
+<h2>Sample translations</h2>
 <div class="wide"><table><thead><tr><th>source</th><th>reference</th><th>translation</th><th></th></tr></thead>
 <tbody>{samples}</tbody></table></div>
-<h2>What was asked for</h2>
+<h2>Settings</h2>
 <details><summary>run.toml</summary><pre>{settings}</pre></details>
 </html>
 """

@@ -1,4 +1,4 @@
-"""What this machine has, and how a run uses it: cores and memory."""
+"""Hardware resources of a run: number of ranks, threads per rank, memory allocation."""
 
 import contextlib
 import ctypes
@@ -9,47 +9,47 @@ import torch
 
 from glassformer.hardware import cores
 
-MOST_RANKS = 8
-BYTES_A_PARAMETER = 20  # in float32: the weight, its gradient, Adam's two memories, the moving average
+MAX_RANKS = 8
+BYTES_PER_PARAMETER = 20  # in float32: the weight, its gradient, Adam's two moments, the moving average
 
 
 def choose_ranks(parameters: int) -> int:
-    """One process with all of a GPU; on a CPU a process for each core, as far as memory allows.
+    """One process on a GPU; on a CPU one process per core, as far as memory allows.
 
-    Processes of one thread each wait for each other once an update instead of at every product; on two cores that is
-    about as fast as threads, and sometimes faster (docs/results.md). But each has its own copy of the model.
+    Single-threaded processes wait for each other once per update, threads at every product; on two cores that is about
+    as fast as threads, and sometimes faster (docs/results.md). But each process has its own copy of the model.
     """
     if torch.cuda.is_available():
         return 1
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(MOST_RANKS, cores(), memory // 2 // (BYTES_A_PARAMETER * parameters)))
+    return max(1, min(MAX_RANKS, cores(), memory // 2 // (BYTES_PER_PARAMETER * parameters)))
 
 
 def threads_for(ranks: int) -> int:
-    """Threads of each of so many ranks on this machine; OMP_NUM_THREADS is obeyed where it is set."""
+    """Threads per rank for this number of ranks on this machine; OMP_NUM_THREADS overrides it."""
     if os.environ.get("OMP_NUM_THREADS", "").isdigit():
         return max(1, int(os.environ["OMP_NUM_THREADS"]))
     return max(1, cores() // ranks)
 
 
-def what_bits_depend_on(ranks: int, device: torch.device, products: torch.dtype | None) -> dict[str, Any]:
+def numerical_environment(ranks: int, device: torch.device, matmul_dtype: torch.dtype | None) -> dict[str, Any]:
     """Everything besides the settings that can change the last bits of a run."""
     return {
         "torch": torch.__version__,
         "processor": torch.backends.cpu.get_cpu_capability(),
         "device": device.type,
-        "products": str(products or torch.float32).removeprefix("torch."),
+        "products": str(matmul_dtype or torch.float32).removeprefix("torch."),
         "ranks": ranks,
         "threads": torch.get_num_threads(),
     }
 
 
 def keep_memory() -> None:
-    """Ask the C library to keep freed memory for the next step instead of returning it to the system.
+    """Have the C library keep freed memory for the next step instead of returning it to the system.
 
-    Every step takes and frees the same large blocks; fetching them anew made a training step a quarter slower.
+    Every step allocates and frees the same large blocks; mapping them anew made a training step a quarter slower.
     """
     with contextlib.suppress(OSError, AttributeError):
-        libc = ctypes.CDLL("libc.so.6")  # glibc; elsewhere nothing happens
-        libc.mallopt(-3, 2**30)  # M_MMAP_THRESHOLD: no block is given a mapping of its own
+        libc = ctypes.CDLL("libc.so.6")  # glibc; elsewhere this does nothing
+        libc.mallopt(-3, 2**30)  # M_MMAP_THRESHOLD: no block gets a mapping of its own
         libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD: the heap does not shrink

@@ -1,4 +1,4 @@
-"""Asked to stop, by Ctrl-C or by the system: the first time we save and leave, the second time we leave at once."""
+"""Stop signals: on the first Ctrl-C or SIGTERM the run saves and exits, on the second it exits at once."""
 
 import signal
 from types import FrameType, TracebackType
@@ -6,12 +6,12 @@ from types import FrameType, TracebackType
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class StopRequested(Exception):  # noqa: N818 - a message, not a mishap
+class StopRequested(Exception):  # noqa: N818 - control flow, not an error
     """All ranks have agreed to stop."""
 
 
 class Interrupted(Exception):  # noqa: N818
-    """The run was asked to stop, and has saved what it had."""
+    """The run was stopped by a signal, and has saved a checkpoint."""
 
     def __init__(self, received: int, update: int) -> None:
         super().__init__(f"stopped by {signal.Signals(received).name} at update {update}")
@@ -20,23 +20,23 @@ class Interrupted(Exception):  # noqa: N818
 
 
 class StopSignals:
-    """Hears the signals while the block lasts."""
+    """Context manager that records the first stop signal in `received`."""
 
     def __init__(self) -> None:
         self.received = 0
 
     def __enter__(self) -> "StopSignals":
-        self._before = {number: signal.getsignal(number) for number in SIGNALS}
-        for number, before in self._before.items():
-            if before is not signal.SIG_IGN:  # a helper leaves listening to its chief
-                signal.signal(number, self._hear)
+        self._previous = {number: signal.getsignal(number) for number in SIGNALS}
+        for number, handler in self._previous.items():
+            if handler is not signal.SIG_IGN:  # helper processes ignore the signals: rank 0 handles them
+                signal.signal(number, self._receive)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, before)
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
 
-    def _hear(self, number: int, frame: FrameType | None) -> None:
+    def _receive(self, number: int, frame: FrameType | None) -> None:
         if self.received:
             raise KeyboardInterrupt
         self.received = number

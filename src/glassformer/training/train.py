@@ -1,4 +1,4 @@
-"""From options to a finished run: alone, with helpers on this machine, or as one rank of torchrun's."""
+"""`train`: from options to a finished run, in one process, with helper processes on this machine, or under torchrun."""
 
 import contextlib
 import json
@@ -7,75 +7,78 @@ from typing import Any
 
 from glassformer.data.corpus import Watch, unwatched
 from glassformer.errors import DirectoryError, GlassformerError
-from glassformer.training.distributed import ProcessGroup, local_world, torchrun_world, under_torchrun
+from glassformer.training.distributed import ProcessGroup, local_group, torchrun_group, under_torchrun
 from glassformer.training.progress_listener import ProgressListener
 from glassformer.training.run_report import REPORT, write_report
 from glassformer.training.run_resources import keep_memory
-from glassformer.training.run_setup import Run, begin, open_run
+from glassformer.training.run_setup import Run, open_run, prepare_run
 from glassformer.training.training_loop import Trainer
 
 
-def train(options: dict[str, Any], watcher: ProgressListener | None = None, watch: Watch = unwatched) -> dict[str, Any]:
-    """Train as `options` say (the tables of a run's TOML file), or go on where the run was left; its report.
+def train(
+    options: dict[str, Any], listener: ProgressListener | None = None, watch: Watch = unwatched
+) -> dict[str, Any]:
+    """Train with `options` (the tables of a run's TOML file), or resume the run; returns the report.
 
     `train({"out": "runs/mine", "data": {"source": "a.en", "target": "a.de"}})` is all it needs.
     """
-    watcher = watcher or ProgressListener()
+    listener = listener or ProgressListener()
     keep_memory()
     try:
-        run_here = _train_under_torchrun if under_torchrun() else _train_here
-        return run_here(options, watcher, watch)
+        start = _train_under_torchrun if under_torchrun() else _train_locally
+        return start(options, listener, watch)
     except OSError as error:
         raise DirectoryError(
-            f"The run in {options['out']} had to stop: {error.strerror or error} "
-            f"({error.filename or 'while writing'}). What is saved is whole; the same command goes on."
+            f"The run in {options['out']} has stopped: {error.strerror or error} "
+            f"({error.filename or 'while writing'}). Saved checkpoints are intact; run the same command to resume."
         ) from error
 
 
-def _train_here(options: dict[str, Any], watcher: ProgressListener, watch: Watch) -> dict[str, Any]:
-    with begin(options, watcher.said, watch) as run:
+def _train_locally(options: dict[str, Any], listener: ProgressListener, watch: Watch) -> dict[str, Any]:
+    with prepare_run(options, listener.message, watch) as run:
         if (report := finished_report(run)) is not None:
-            watcher.said(f"{run.directory} is finished already: {report['ended']}.")
+            listener.message(f"{run.directory} is already finished: {report['ended']}.")
             return report
-        with local_world(run.settings.training.ranks or 1, run.directory) as world:
-            return work(run, world, watcher) or {}
+        with local_group(run.settings.training.ranks or 1, run.directory) as group:
+            return train_as_rank(run, group, listener) or {}
 
 
-def work(run: Run, world: ProcessGroup, watcher: ProgressListener) -> dict[str, Any] | None:
-    """What every rank does; the chief returns the report."""
-    trainer = Trainer(run, world, watcher)
+def train_as_rank(run: Run, group: ProcessGroup, listener: ProgressListener) -> dict[str, Any] | None:
+    """The work of one rank; rank 0 returns the report."""
+    trainer = Trainer(run, group, listener)
     trainer.train()
-    results = trainer.last_scores()
-    if not world.is_chief:
+    results = trainer.final_scores()
+    if not group.is_main:
         return None
-    from glassformer.training.alignment_heads import choose_alignment  # wanted once a run, and not by every import
+    # Imported here: needed once per run, and not by every import of this module.
+    from glassformer.training.alignment_heads import select_alignment_heads
 
-    choose_alignment(run, run.directory / f"best-{trainer.state.best_update}", watcher.said)
+    select_alignment_heads(run, run.directory / f"best-{trainer.state.best_update}", listener.message)
     return write_report(run, trainer.state, trainer.model.n_parameters, results)
 
 
 def finished_report(run: Run) -> dict[str, Any] | None:
-    """The report of a run that has nothing left to do."""
+    """The report of a finished run; None if updates are left to do."""
     path = run.directory / REPORT
     if not path.exists():
         return None
     report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    longer = (run.settings.training.updates or 0) > report["updates_asked_for"]
-    return None if longer else report
+    extended = (run.settings.training.updates or 0) > report["updates_asked_for"]
+    return None if extended else report
 
 
-def _train_under_torchrun(options: dict[str, Any], watcher: ProgressListener, watch: Watch) -> dict[str, Any]:
-    with torchrun_world() as world, contextlib.ExitStack() as stack:
-        options = options | {"training": {"ranks": world.size} | options.get("training", {})}
+def _train_under_torchrun(options: dict[str, Any], listener: ProgressListener, watch: Watch) -> dict[str, Any]:
+    with torchrun_group() as group, contextlib.ExitStack() as stack:
+        options = options | {"training": {"ranks": group.size} | options.get("training", {})}
         run, failure = None, None
-        if world.is_chief:  # the others wait, and find everything made
+        if group.is_main:  # prepares the run while the other ranks wait
             try:
-                run = stack.enter_context(begin(options, watcher.said, watch))
+                run = stack.enter_context(prepare_run(options, listener.message, watch))
             except GlassformerError as error:
                 failure = error
-        if world.any(failure is not None):
-            raise failure or GlassformerError("The first rank could not begin; it says why.")
+        if group.any(failure is not None):
+            raise failure or GlassformerError("Rank 0 could not start the run; see its error message.")
         run = run or open_run(Path(options["out"]))
         if (report := finished_report(run)) is not None:
             return report
-        return work(run, world, watcher if world.is_chief else ProgressListener()) or {}
+        return train_as_rank(run, group, listener if group.is_main else ProgressListener()) or {}

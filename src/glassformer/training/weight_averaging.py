@@ -1,4 +1,4 @@
-"""Averaged weights: what is validated and kept, while training goes on with its own."""
+"""Weight averaging: the averaged weights are validated and saved, while training continues with the raw ones."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,7 +8,10 @@ from torch import Tensor, nn
 
 
 class MovingAverage:
-    """e ← d e + (1 - d) w at each update, where d rises to `decay` so that the first weights are soon forgotten."""
+    """Exponential moving average: e ← d e + (1 - d) w at each update.
+
+    d rises to `decay`, so that the average soon forgets the initial weights.
+    """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
@@ -20,29 +23,29 @@ class MovingAverage:
         torch._foreach_lerp_(list(self.weights.values()), list(model.parameters()), 1 - decay)
 
 
-def mean(many: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """The mean of several models' weights, taken in double precision."""
+def mean(models: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of several models' weights, computed in double precision."""
     return {
-        name: torch.stack([weights[name].double() for weights in many]).mean(0).to(first.dtype)
-        for name, first in many[0].items()
+        name: torch.stack([weights[name].double() for weights in models]).mean(0).to(first.dtype)
+        for name, first in models[0].items()
     }
 
 
 @contextmanager
 def using_weights(model: nn.Module, weights: Mapping[str, Tensor] | None) -> Iterator[None]:
-    """The model with other weights for a while, and with its own again afterwards; None changes nothing."""
+    """Replace the model's weights inside the block and restore them afterwards; None changes nothing."""
     if weights is None:
         yield
         return
-    own = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    original = {name: weight.detach().clone() for name, weight in model.named_parameters()}
     try:
-        _put(model, weights)
+        _load(model, weights)
         yield
     finally:
-        _put(model, own)
+        _load(model, original)
 
 
 @torch.no_grad()
-def _put(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+def _load(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     for name, weight in model.named_parameters():
         weight.copy_(weights[name])

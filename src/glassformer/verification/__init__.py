@@ -1,1 +1,1 @@
-"""Checks of one's own model: invariants of search, and parity with other programs."""
+"""Checks of a model: invariants of search, and parity with other programs."""

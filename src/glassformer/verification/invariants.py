@@ -1,4 +1,4 @@
-"""The laws that every answer keeps, tried on somebody's own model and sentences. Knows ids; prints nothing."""
+"""Invariants of search, checked on a given model and sentences. Token ids only; prints nothing."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,143 +12,164 @@ from glassformer.engine.engine_options import PRECISIONS
 from glassformer.engine.native_model import NativeStepModel
 from glassformer.model import Transformer
 
-Found = Sequence[list[Hypothesis]]
+NBestLists = Sequence[list[Hypothesis]]
+"""The hypotheses of each sentence, best first."""
 Case = TypeVar("Case")
-TOGETHER = (1, 2, 7, 8, 64)
-"""Sentences at once, by which no answer may change."""
+BATCH_SIZES = (2, 7, 8, 64)
+"""Sentences per batch, compared with one at a time."""
 TIE = 1e-3
-"""Answers that differ by less in their log-probability are equally good: rounding decides between them."""
-FEWER_BITS = {"float16": 0.01, "int8": 0.1}
-"""By how much the log-probability of a token may differ from float32's, on average over a sentence."""
+"""Translations whose scores differ by at most this are equally good: rounding decides between them."""
+MAX_DIFFERENCE_FROM_FLOAT32 = {"float16": 0.01, "int8": 0.1}
+"""Allowed difference in log-probability per token, averaged over a sentence."""
 
 
 @dataclass(frozen=True)
 class InvariantResult:
-    """How a law fared."""
+    """The result of checking one invariant."""
 
     law: str
+    """The invariant, as a sentence or an equation."""
     tried: int
+    """Number of cases."""
     held: int
+    """Number of cases in which it holds."""
     worst: float | None = None
-    """The largest difference between two log-probabilities that should be equal, where that can be said."""
+    """The largest difference between two scores or log-probabilities that should be equal, if applicable."""
     note: str = ""
 
 
 def check_invariants(
     model: Transformer, sources: Sequence[Sequence[int]], beam: Beam, seed: int = 0
 ) -> Iterator[InvariantResult]:
-    """Each law in turn, on every source, first for the plain model and then for the engine that does the work."""
+    """Check each invariant on all sources, first for the PyTorch model and then for the default engine."""
     requests = [Request(source) for source in sources]
     plain = PlainStepModel(model)
-    answers = search(plain, requests, beam)
-    yield _same("cached = uncached", answers, search(UncachedStepModel(model), requests, beam))
-    yield _scored(model, sources, answers, beam)
+    plain_results = search(plain, requests, beam)
+    uncached = search(UncachedStepModel(model), requests, beam)
+    yield _same_best("Decoding with KV cache = decoding without", plain_results, uncached)
+    yield _same_scores(model, sources, plain_results, beam)
 
-    opened = open_search_backend([model], EngineOptions())
-    engine, workers = opened.step_model, opened.limits.workers
-    yield _same(
-        "the fast engine = the plain model", answers, search(engine, requests, beam, BatchLimits(workers=workers))
-    )
-    yield from _of_search(engine, requests, beam)
-    yield from _neighbours(engine, requests, beam, workers, seed)
+    backend = open_search_backend([model], EngineOptions())
+    engine, workers = backend.step_model, backend.limits.workers
+    engine_results = search(engine, requests, beam, BatchLimits(workers=workers))
+    yield _same_best("Engine `fast` = engine `plain`", plain_results, engine_results)
+    yield from _search_invariants(engine, requests, beam)
+    yield from _batch_invariants(engine, requests, beam, workers, seed)
     for precision in PRECISIONS[1:]:
-        fewer = open_step_model(model, EngineOptions(precision=precision))
-        yield _near(
-            precision, model, sources, answers, search(fewer, requests, beam, BatchLimits(workers=workers)), beam
-        )
+        reduced = open_step_model(model, EngineOptions(precision=precision))
+        reduced_results = search(reduced, requests, beam, BatchLimits(workers=workers))
+        yield _close_to_float32(precision, model, sources, plain_results, reduced_results, beam)
 
 
-def _of_search(engine: StepModel, requests: Sequence[Request], beam: Beam) -> Iterator[InvariantResult]:
-    def found(**changes: object) -> list[list[Hypothesis]]:
+def _search_invariants(engine: StepModel, requests: Sequence[Request], beam: Beam) -> Iterator[InvariantResult]:
+    def results(**changes: object) -> list[list[Hypothesis]]:
         return search(engine, requests, beam.model_copy(update=changes))
 
-    answers = found()
+    single = results()
     greedy = search(engine, requests, Beam.greedy())
-    yield _equal("beam 1 = greedy", found(size=1, n_best=1, length_penalty=0.0), greedy)
-    pairs = zip(found(length_penalty=0.0), greedy, strict=True)
-    yield _every("a beam is never worse than greedy", pairs, _at_least_as_good)
-    several = found(n_best=beam.size)
-    yield _every("n-best lists are sorted and distinct", several, _sorted_and_distinct)
-    yield _equal("the first of several = the only one", answers, [own[:1] for own in several])
-    begun = [  # as the worst of them does
-        Request(request.source, prefix=tuple(own[-1].tokens[:-1][:2]))
-        for request, own in zip(requests, several, strict=True)
+    yield _bitwise_equal("Beam size 1 = greedy search", results(size=1, n_best=1, length_penalty=0.0), greedy)
+    pairs = zip(results(length_penalty=0.0), greedy, strict=True)
+    yield _every("Beam search is never worse than greedy search", pairs, _at_least_as_good)
+    several = results(n_best=beam.size)
+    yield _every("N-best lists are sorted and have no duplicates", several, _sorted_and_distinct)
+    yield _bitwise_equal("First of an n-best list = single best", single, [n_best[:1] for n_best in several])
+    with_prefix = [  # the first tokens of the last hypothesis
+        Request(request.source, prefix=tuple(n_best[-1].tokens[:-1][:2]))
+        for request, n_best in zip(requests, several, strict=True)
     ]
-    forced = search(engine, begun, beam)
-    pairs_of = zip(begun, forced, strict=True)
-    yield _every("a forced beginning comes first", pairs_of, lambda pair: _begins(pair[0], pair[1][0]))
+    forced = search(engine, with_prefix, beam)
+    forced_pairs = zip(with_prefix, forced, strict=True)
+    yield _every("A translation begins with its forced prefix", forced_pairs, lambda pair: _begins(pair[0], pair[1][0]))
 
 
-def _neighbours(
+def _batch_invariants(
     engine: StepModel, requests: Sequence[Request], beam: Beam, workers: int, seed: int
 ) -> Iterator[InvariantResult]:
-    exact = isinstance(engine, NativeStepModel)
-    same = _equal if exact else _same
+    bitwise = isinstance(engine, NativeStepModel)
+    same = _bitwise_equal if bitwise else _same_best
+    independent = "Results are bitwise independent of" if bitwise else "Results do not depend on"
     alone = search(engine, requests, beam, BatchLimits(sentences=1))
-    bits = "the same bits" if exact else "the same text"
-    for count in TOGETHER[1:]:
-        yield same(f"{count} at a time: {bits}", alone, search(engine, requests, beam, BatchLimits(sentences=count)))
-    yield same(f"as many as fit: {bits}", alone, search(engine, requests, beam, BatchLimits(workers=workers)))
+    for size in BATCH_SIZES:
+        batched = search(engine, requests, beam, BatchLimits(sentences=size))
+        yield same(f"{independent} batch composition ({size} sentences per batch)", alone, batched)
+    largest = search(engine, requests, beam, BatchLimits(workers=workers))
+    yield same(f"{independent} batch composition (as many sentences as fit)", alone, largest)
     order = list(range(len(requests)))
     random.Random(seed).shuffle(order)
     shuffled = search(engine, [requests[i] for i in order], beam, BatchLimits(workers=workers))
-    yield same(f"shuffled: {bits}", alone, [own for _, own in sorted(zip(order, shuffled, strict=True), key=_first)])
+    restored = [n_best for _, n_best in sorted(zip(order, shuffled, strict=True), key=_first)]
+    yield same(f"{independent} sentence order", alone, restored)
 
 
 def _first(pair: tuple[int, object]) -> int:
     return pair[0]
 
 
-def _same(law: str, ours: Found, theirs: Found) -> InvariantResult:
-    """The same tokens of the best, sentence by sentence; or others that are as good."""
-    pairs = [(one[0], other[0]) for one, other in zip(ours, theirs, strict=True)]
-    apart = [abs(one.score - other.score) for one, other in pairs]
-    held = [one.tokens == other.tokens or gap <= TIE for (one, other), gap in zip(pairs, apart, strict=True)]
-    ties = sum(one.tokens != other.tokens for one, other in pairs) - held.count(False)
-    return InvariantResult(law, len(pairs), sum(held), max(apart, default=None), f"{ties} ties" if ties else "")
+def _same_best(invariant: str, ours: NBestLists, theirs: NBestLists) -> InvariantResult:
+    """The best hypotheses have the same tokens, or are a tie."""
+    pairs = [(our_n_best[0], their_n_best[0]) for our_n_best, their_n_best in zip(ours, theirs, strict=True)]
+    differences = [abs(our.score - their.score) for our, their in pairs]
+    held = [our.tokens == their.tokens or gap <= TIE for (our, their), gap in zip(pairs, differences, strict=True)]
+    ties = sum(our.tokens != their.tokens for our, their in pairs) - held.count(False)
+    return InvariantResult(
+        invariant, len(pairs), sum(held), max(differences, default=None), f"{ties} ties" if ties else ""
+    )
 
 
-def _equal(law: str, ours: Found, theirs: Found) -> InvariantResult:
-    """The same, to the last bit."""
-    return _every(law, zip(ours, theirs, strict=True), lambda pair: pair[0] == pair[1])
+def _bitwise_equal(invariant: str, ours: NBestLists, theirs: NBestLists) -> InvariantResult:
+    return _every(invariant, zip(ours, theirs, strict=True), lambda pair: pair[0] == pair[1])
 
 
-def _scored(model: Transformer, sources: Sequence[Sequence[int]], answers: Found, beam: Beam) -> InvariantResult:
-    """`score` gives what `search` gave."""
-    scored = score(model, sources, [own[0].tokens for own in answers], beam.length_penalty)
-    apart = [abs(one[0].score - other.score) for one, other in zip(answers, scored, strict=True)]
-    held = sum(gap <= TIE for gap in apart)
-    return InvariantResult("translate's score = score's", len(apart), held, max(apart, default=None))
-
-
-def _near(
-    precision: str, model: Transformer, sources: Sequence[Sequence[int]], answers: Found, fewer: Found, beam: Beam
+def _same_scores(
+    model: Transformer, sources: Sequence[Sequence[int]], results: NBestLists, beam: Beam
 ) -> InvariantResult:
-    """What fewer bits say of their own answers is near to what float32 says of them."""
-    scored = score(model, sources, [own[0].tokens for own in fewer], beam.length_penalty)
-    apart = [
-        abs(one[0].log_probability - other.log_probability) / len(other.tokens)
-        for one, other in zip(fewer, scored, strict=True)
+    """`score` gives the scores of `search`."""
+    rescored = score(model, sources, [n_best[0].tokens for n_best in results], beam.length_penalty)
+    differences = [abs(n_best[0].score - other.score) for n_best, other in zip(results, rescored, strict=True)]
+    held = sum(difference <= TIE for difference in differences)
+    invariant = "Score of a translation = score of the same target when given"
+    return InvariantResult(invariant, len(differences), held, max(differences, default=None))
+
+
+def _close_to_float32(
+    precision: str,
+    model: Transformer,
+    sources: Sequence[Sequence[int]],
+    float32_results: NBestLists,
+    results: NBestLists,
+    beam: Beam,
+) -> InvariantResult:
+    """The reduced precision's log-probabilities of its own translations are close to float32's of the same."""
+    rescored = score(model, sources, [n_best[0].tokens for n_best in results], beam.length_penalty)
+    differences = [
+        abs(n_best[0].log_probability - other.log_probability) / len(other.tokens)
+        for n_best, other in zip(results, rescored, strict=True)
     ]
-    same = sum(one[0].tokens == other[0].tokens for one, other in zip(answers, fewer, strict=True))
-    held = sum(gap <= FEWER_BITS[precision] for gap in apart)
-    law = f"{precision}: a token within {FEWER_BITS[precision]} of float32"
-    return InvariantResult(law, len(apart), held, max(apart, default=None), f"{same} of {len(apart)} answers the same")
+    same = sum(a[0].tokens == b[0].tokens for a, b in zip(float32_results, results, strict=True))
+    tolerance = MAX_DIFFERENCE_FROM_FLOAT32[precision]
+    held = sum(difference <= tolerance for difference in differences)
+    return InvariantResult(
+        f"Log-probability per token in {precision} is within {tolerance} of float32",
+        len(differences),
+        held,
+        max(differences, default=None),
+        f"{same} of {len(differences)} translations identical",
+    )
 
 
-def _every(law: str, cases: Iterable[Case], holds: Callable[[Case], bool]) -> InvariantResult:
-    found = [holds(case) for case in cases]
-    return InvariantResult(law, len(found), sum(found))
+def _every(invariant: str, cases: Iterable[Case], holds: Callable[[Case], bool]) -> InvariantResult:
+    held = [holds(case) for case in cases]
+    return InvariantResult(invariant, len(held), sum(held))
 
 
 def _at_least_as_good(pair: tuple[list[Hypothesis], list[Hypothesis]]) -> bool:
-    wide, narrow = pair
-    return wide[0].score >= narrow[0].score
+    beam, greedy = pair
+    return beam[0].score >= greedy[0].score
 
 
-def _sorted_and_distinct(own: list[Hypothesis]) -> bool:
-    scores = [hypothesis.score for hypothesis in own]
-    return scores == sorted(scores, reverse=True) and len({tuple(h.tokens) for h in own}) == len(own)
+def _sorted_and_distinct(n_best: list[Hypothesis]) -> bool:
+    scores = [hypothesis.score for hypothesis in n_best]
+    return scores == sorted(scores, reverse=True) and len({tuple(h.tokens) for h in n_best}) == len(n_best)
 
 
 def _begins(request: Request, hypothesis: Hypothesis) -> bool:

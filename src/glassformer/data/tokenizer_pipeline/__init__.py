@@ -1,8 +1,8 @@
-"""Text to pieces as a `tokenizer.json` describes it: added tokens, normal form, words, a model; and back to text.
+"""The pipeline of a `tokenizer.json`: added tokens, normalizer, pre-tokenizer, model and decoder.
 
-Each part of such a file has its place here: `file` reads it, `added` finds tokens that stand in a text as they are,
-`normal` and `charsmap` give a text its normal form, `splitting` makes words of it, `unigram` and `bpe` make pieces of
-words, `joining` makes text of pieces. A part that is not known is refused by its name (`UnsupportedComponentError`).
+One module per component: `tokenizer_json_file` parses the file, `added_tokens` finds added tokens in a text,
+`normalizers` (with `charsmap`) and `pre_tokenizers` prepare it, `unigram` and `bpe` split words into pieces, `decoders`
+join pieces to text. A component that is not supported is refused by name (`UnsupportedComponentError`).
 """
 
 from glassformer.data.tokenizer_pipeline.component import UnsupportedComponentError

@@ -1,7 +1,7 @@
-"""Tokens that were added to a model's pieces, found in a text before anything else cuts it.
+"""Added tokens, matched in a text before it is pre-tokenized.
 
-Special ones are no text: a text that has "</s>" in it has four signs there. Masks and T5's sentinels are special too,
-and are meant to be written.
+Special tokens are not matched in texts: "</s>" in a text is four characters. Exceptions are masks and T5's sentinels,
+which are special and meant to be written in texts.
 """
 
 import re
@@ -10,21 +10,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from glassformer.data.tokenizer_pipeline.component import SPACES
+from glassformer.data.tokenizer_pipeline.component import WHITESPACE_CHARACTERS
 from glassformer.errors import DataError
 
-WRITTEN = re.compile(r"▁?<(?:extra_id_\d+|mask(?:_\d+)?|unk_\d+)>")
-"""Special tokens that a text may name."""
-WORD = re.compile(r"[^\W]")
+WRITABLE_SPECIALS = re.compile(r"▁?<(?:extra_id_\d+|mask(?:_\d+)?|unk_\d+)>")
+"""Special tokens that a text may contain."""
+WORD_CHARACTER = re.compile(r"[^\W]")
 FLAGS = ("special", "normalized", "single_word", "lstrip", "rstrip")
 
 
 @dataclass(frozen=True)
 class AddedToken:
-    """A token and how it is found: in the text's normal form or before it, between words only, with its spaces."""
+    """A token and how it is matched: before or after normalisation, as a whole word, with surrounding whitespace."""
 
     content: str
-    number: int
+    id: int
     special: bool
     normalized: bool
     single_word: bool
@@ -32,52 +32,55 @@ class AddedToken:
     rstrip: bool
 
     @property
-    def in_texts(self) -> bool:
-        return not self.special or WRITTEN.fullmatch(self.content) is not None
+    def matches_in_texts(self) -> bool:
+        """Whether the token is matched in texts: all but special tokens that are not meant to be written."""
+        return not self.special or WRITABLE_SPECIALS.fullmatch(self.content) is not None
 
 
 def added_tokens(values: Any) -> list[AddedToken]:
-    """Those that a file lists."""
+    """The added tokens that a file lists."""
     if values is None:
         return []
     if not isinstance(values, list):
-        raise DataError(f"its added_tokens are {reprlib.repr(values)}, not a list.")
-    return [_token(value) for value in values]
+        raise DataError(f"added_tokens must be a list, not {reprlib.repr(values)}.")
+    return [_parse_token(value) for value in values]
 
 
-def _token(value: Any) -> AddedToken:
+def _parse_token(value: Any) -> AddedToken:
     match value:
-        case {"content": str(content), "id": int(number)} if content and len(content) <= 1000 and 0 <= number < 2**31:
+        case {"content": str(content), "id": int(index)} if content and len(content) <= 1000 and 0 <= index < 2**31:
             flags = {name: value.get(name, False) for name in FLAGS}
-            if type(number) is int and all(isinstance(flag, bool) for flag in flags.values()):
-                return AddedToken(content, number, **flags)
-    raise DataError(f"one of its added_tokens is {reprlib.repr(value)}.")
+            if type(index) is int and all(isinstance(flag, bool) for flag in flags.values()):
+                return AddedToken(content, index, **flags)
+    raise DataError(f"added_tokens has an invalid entry: {reprlib.repr(value)}.")
 
 
 class AddedTokenFinder:
-    """Takes a text apart at tokens."""
+    """Splits a text at added tokens."""
 
-    def __init__(self, tokens: Sequence[AddedToken], form: Callable[[str], str] = str) -> None:
-        """`form`: in which tokens stand in the texts."""
+    def __init__(self, tokens: Sequence[AddedToken], normalize: Callable[[str], str] = str) -> None:
+        """`normalize`: applied to the tokens; the texts to split are already normalised."""
         self._tokens: dict[str, AddedToken] = {}
         for token in tokens:
-            self._tokens[form(token.content)] = token
+            self._tokens[normalize(token.content)] = token
         self._tokens.pop("", None)
         longest_first = sorted(self._tokens, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def split(self, text: str) -> Iterator[tuple[str, str | None]]:
-        """Parts of a text in order, each with the token that it is, if it is one."""
+        """The parts of a text in order, each with the added token that it matches, or None."""
         end = 0
         for match in self._pattern.finditer(text) if self._pattern else ():
             token = self._tokens[match[0]]
             start, stop = match.span()
-            if token.single_word and (WORD.match(text[start - 1 : start]) or WORD.match(text[stop : stop + 1])):
+            if token.single_word and (
+                WORD_CHARACTER.match(text[start - 1 : start]) or WORD_CHARACTER.match(text[stop : stop + 1])
+            ):
                 continue
             if token.lstrip:
-                start = max(len(text[:start].rstrip(SPACES)), end)
+                start = max(len(text[:start].rstrip(WHITESPACE_CHARACTERS)), end)
             if token.rstrip:
-                stop = len(text) - len(text[stop:].lstrip(SPACES))
+                stop = len(text) - len(text[stop:].lstrip(WHITESPACE_CHARACTERS))
             if end < start:
                 yield text[end:start], None
             yield text[start:stop], token.content

@@ -1,6 +1,6 @@
-"""Words to pieces by merging: of all neighbours the pair that was learned first becomes one, until none is left.
+"""BPE model: merges adjacent pairs of pieces, from characters up, always the pair that was learned first.
 
-The merges of a large vocabulary are half a million: they are held as numbers in two arrays, and looked up by halving.
+A large vocabulary has half a million merges: they are stored as integers in two sorted arrays, with binary search.
 """
 
 import functools
@@ -15,81 +15,88 @@ from glassformer.errors import DataError
 
 
 class Merges:
-    """The rank of each pair: how early it was learned. Of two that are alike, the later counts."""
+    """The rank of each pair, in the order of learning. The last of duplicates counts."""
 
     def __init__(self, pairs: "array[int]") -> None:
         keys = np.frombuffer(pairs, dtype=np.uint64) if pairs else np.zeros(0, np.uint64)
         order = np.argsort(keys, kind="stable")
         self._keys, self._ranks = array("Q", keys[order].tobytes()), array("Q", order.astype(np.uint64).tobytes())
 
-    def rank(self, one: int, other: int) -> int | None:
-        key = one << 32 | other
-        place = bisect_right(self._keys, key) - 1
-        return self._ranks[place] if place >= 0 and self._keys[place] == key else None
+    def rank(self, left: int, right: int) -> int | None:
+        key = left << 32 | right
+        index = bisect_right(self._keys, key) - 1
+        return self._ranks[index] if index >= 0 and self._keys[index] == key else None
 
 
 class BPE:
-    """Letters merged to pieces. Letters that none has become their bytes, an unknown piece, or nothing."""
+    """Byte-pair encoding. Characters outside the vocabulary become byte tokens, the unknown token, or nothing."""
 
     def __init__(
-        self, numbers: Mapping[str, int], merges: Merges, unknown: str | None, fused: bool, by_bytes: bool, whole: bool
+        self,
+        ids: Mapping[str, int],
+        merges: Merges,
+        unknown: str | None,
+        fuse_unknown: bool,
+        byte_fallback: bool,
+        ignore_merges: bool,
     ) -> None:
-        """`fused`: unknown neighbours are one. `whole`: a word that is a piece is not cut."""
-        if not numbers:
-            raise DataError("its model has no pieces.")
-        if unknown is not None and unknown not in numbers:
-            raise DataError(f"its model has no piece {unknown!r:.100}, which stands for all others.")
-        self._numbers, self._merges, self._unknown = numbers, merges, unknown
-        self._fused, self._by_bytes, self._whole = fused, by_bytes, whole
-        self.cut = functools.lru_cache(maxsize=65536)(self._cut)
+        """`fuse_unknown`: adjacent unknown tokens become one. `ignore_merges`: a word that is a piece is not split."""
+        if not ids:
+            raise DataError("the model has no pieces.")
+        if unknown is not None and unknown not in ids:
+            raise DataError(f"the model has no piece {unknown!r:.100}, its unknown token.")
+        self._ids, self._merges, self._unknown = ids, merges, unknown
+        self._fuse_unknown, self._byte_fallback, self._ignore_merges = fuse_unknown, byte_fallback, ignore_merges
+        self.tokenize = functools.lru_cache(maxsize=65536)(self._tokenize)
 
-    def _cut(self, word: str) -> tuple[str, ...]:
-        if self._whole and word in self._numbers:
+    def _tokenize(self, word: str) -> tuple[str, ...]:
+        if self._ignore_merges and word in self._ids:
             return (word,)
-        return self._merged([*self._letters(word)])
+        return self._merge([*self._symbols(word)])
 
-    def _letters(self, word: str) -> Iterator[str]:
-        waiting = False  # an unknown piece that may grow
-        for letter in word:
-            if letter in self._numbers:
-                if waiting and self._unknown is not None:
+    def _symbols(self, word: str) -> Iterator[str]:
+        """The characters of a word, with byte fallback and unknown tokens."""
+        pending = False  # an unknown token that may still be fused with the next
+        for character in word:
+            if character in self._ids:
+                if pending and self._unknown is not None:
                     yield self._unknown
-                waiting = False
-                yield letter
+                pending = False
+                yield character
                 continue
-            spelled = [f"<0x{byte:02X}>" for byte in letter.encode()]
-            if self._by_bytes and all(byte in self._numbers for byte in spelled):
-                yield from spelled
+            byte_pieces = [f"<0x{byte:02X}>" for byte in character.encode()]
+            if self._byte_fallback and all(piece in self._ids for piece in byte_pieces):
+                yield from byte_pieces
                 continue
-            if waiting and not self._fused and self._unknown is not None:
+            if pending and not self._fuse_unknown and self._unknown is not None:
                 yield self._unknown
-            waiting = True
-        if waiting and self._unknown is not None:
+            pending = True
+        if pending and self._unknown is not None:
             yield self._unknown
 
-    def _merged(self, pieces: list[str]) -> tuple[str, ...]:
-        after = [*range(1, len(pieces)), -1]  # the place of each one's neighbour; -1: it has none
-        before = [*range(-1, len(pieces) - 1)]
+    def _merge(self, pieces: list[str]) -> tuple[str, ...]:
+        following = [*range(1, len(pieces)), -1]  # the index of each piece's right neighbour; -1 for none
+        preceding = [*range(-1, len(pieces) - 1)]
         queue: list[tuple[int, int, str]] = []
 
-        def offer(place: int) -> None:
-            one, other = pieces[place], pieces[after[place]]
-            rank = self._merges.rank(self._numbers[one], self._numbers[other])
+        def push(index: int) -> None:
+            left, right = pieces[index], pieces[following[index]]
+            rank = self._merges.rank(self._ids[left], self._ids[right])
             if rank is not None:
-                heapq.heappush(queue, (rank, place, one + other))
+                heapq.heappush(queue, (rank, index, left + right))
 
-        for place in range(len(pieces) - 1):
-            offer(place)
+        for index in range(len(pieces) - 1):
+            push(index)
         while queue:
-            _, place, both = heapq.heappop(queue)
-            gone = after[place]
-            if not pieces[place] or gone < 0 or pieces[place] + pieces[gone] != both:
-                continue  # it has changed since
-            pieces[place], pieces[gone] = both, ""
-            after[place] = after[gone]
-            if after[place] >= 0:
-                before[after[place]] = place
-                offer(place)
-            if before[place] >= 0:
-                offer(before[place])
+            _, index, merged = heapq.heappop(queue)
+            absorbed = following[index]
+            if not pieces[index] or absorbed < 0 or pieces[index] + pieces[absorbed] != merged:
+                continue  # outdated: one of the two has been merged since
+            pieces[index], pieces[absorbed] = merged, ""
+            following[index] = following[absorbed]
+            if following[index] >= 0:
+                preceding[following[index]] = index
+                push(index)
+            if preceding[index] >= 0:
+                push(preceding[index])
         return tuple(piece for piece in pieces if piece)

@@ -1,91 +1,107 @@
-"""A part of a tokenizer as its file describes it: a `type`, and options that are asked for by name and kind."""
+"""A component of a `tokenizer.json`: its `type`, and its options with their types checked."""
 
 import re
 import reprlib
 from collections.abc import Mapping
 from typing import Any
 
-from glassformer.data.subword_segmentation import SPACE
+from glassformer.data.subword_segmentation import WHITESPACE
 from glassformer.errors import DataError
 
-SPACES = "".join(letter for letter in map(chr, range(0x3001)) if re.match(f"[{SPACE}]", letter))
-DEEPEST, MOST = 5, 20
-"""Sequences within sequences, and parts of one."""
-EXPRESSIONS = {" {2,}": " {2,}", " +": " +", r"\n": "\n", "\n": "\n", r"\s+": f"[{SPACE}]+", r"\s": f"[{SPACE}]"}
-"""Regular expressions that mean here what they mean there; another program's any others are left alone."""
+WHITESPACE_CHARACTERS = "".join(c for c in map(chr, range(0x3001)) if re.match(f"[{WHITESPACE}]", c))
+MAX_SEQUENCE_DEPTH, MAX_SEQUENCE_LENGTH = 5, 20
+EXPRESSIONS = {
+    " {2,}": " {2,}",
+    " +": " +",
+    r"\n": "\n",
+    "\n": "\n",
+    r"\s+": f"[{WHITESPACE}]+",
+    r"\s": f"[{WHITESPACE}]",
+}
+"""The supported regular expressions of `tokenizers`, with their equivalents for `re`."""
 
 
 class UnsupportedComponentError(DataError):
-    """A part that is not known here: the file is sound, and says something that we cannot do."""
+    """A component that is not supported here: the file is valid, but asks for something that is not implemented."""
 
 
 class Component:
-    """One part: what it is for ("normalizer"), what it is, and its options."""
+    """One component: its role ("normalizer"), its type, and its options."""
 
     def __init__(self, role: str, values: Any) -> None:
         if not isinstance(values, dict):
-            raise DataError(f"its {role} is {reprlib.repr(values)}, not an object.")
+            raise DataError(f"the {role} must be an object, not {reprlib.repr(values)}.")
         self.role, self.values = role, values
         self.kind = self.text("type")
 
-    def strange(self, what: str | None = None) -> UnsupportedComponentError:
-        """What to raise."""
+    def unsupported(self, problem: str | None = None) -> UnsupportedComponentError:
+        """The error to raise for this component."""
         return UnsupportedComponentError(
-            f"its {self.role} {what or f'is a {reprlib.repr(self.kind)}, which is not known here'}."
+            f"the {self.role} {problem or f'has type {reprlib.repr(self.kind)}, which is not supported'}."
         )
 
     def text(self, name: str) -> str:
         value = self.values.get(name)
         if not isinstance(value, str) or len(value) > 1000:
-            raise DataError(f"its {self.role} has {name} = {reprlib.repr(value)}, which is no text.")
+            raise DataError(
+                f"the {self.role} has {name} = {reprlib.repr(value)}, which is not a string of up to 1,000 characters."
+            )
         return value
 
-    def flag(self, name: str, otherwise: bool) -> bool:
+    def flag(self, name: str, default: bool) -> bool:
         value = self.values.get(name)
         if value is not None and not isinstance(value, bool):
-            raise DataError(f"its {self.role} has {name} = {reprlib.repr(value)}, neither true nor false.")
-        return otherwise if value is None else value
+            raise DataError(f"the {self.role} has {name} = {reprlib.repr(value)}, which is neither true nor false.")
+        return default if value is None else value
 
     def number(self, name: str) -> int:
         value = self.values.get(name)
         if type(value) is not int or not 0 <= value < 2**31:
-            raise DataError(f"its {self.role} has {name} = {reprlib.repr(value)}, which is no number.")
+            raise DataError(
+                f"the {self.role} has {name} = {reprlib.repr(value)}, which is not a valid non-negative integer."
+            )
         return value
 
-    def letter(self, name: str) -> str:
+    def character(self, name: str) -> str:
         value = self.text(name)
         if len(value) != 1:
-            raise DataError(f"its {self.role} has {name} = {reprlib.repr(value)}, which is not one letter.")
+            raise DataError(f"the {self.role} has {name} = {reprlib.repr(value)}, which is not a single character.")
         return value
 
     def pattern(self, name: str = "pattern") -> re.Pattern[str]:
-        """{"String": ...} or {"Regex": ...}, of which some are known."""
+        """{"String": ...}, or {"Regex": ...} with one of the supported expressions."""
         value = self.values.get(name)
         text = value.get("String", value.get("Regex")) if isinstance(value, dict) else None
         if not isinstance(value, dict) or not isinstance(text, str) or not text or len(text) > 1000:
-            raise DataError(f"its {self.role} has {name} = {reprlib.repr(value)}, which is no pattern.")
+            raise DataError(f"the {self.role} has {name} = {reprlib.repr(value)}, which is not a valid pattern.")
         if "String" in value:
             return re.compile(re.escape(text))
         if text not in EXPRESSIONS:
-            raise self.strange(f"has the expression {reprlib.repr(text)}, which is not known here")
+            raise self.unsupported(f"has the regular expression {reprlib.repr(text)}, which is not supported")
         return re.compile(EXPRESSIONS[text])
 
 
-def parts_of(role: str, values: Any, inner: str, deep: int = 0) -> list[Component]:
-    """One after another: none for null, those of a sequence, whose list is called `inner`, or one."""
+def components_of(role: str, values: Any, list_name: str, depth: int = 0) -> list[Component]:
+    """A component as a list: empty for null, flattened for a Sequence, whose components are listed as `list_name`."""
     if values is None:
         return []
-    part = Component(role, values)
-    if part.kind != "Sequence":
-        return [part]
-    several = values.get(inner)
-    if not isinstance(several, list) or len(several) > MOST or deep > DEEPEST:
-        raise DataError(f"its {role} is a sequence of {reprlib.repr(several)}.")
-    return [one for each in several if each is not None for one in parts_of(role, each, inner, deep + 1)]
+    component = Component(role, values)
+    if component.kind != "Sequence":
+        return [component]
+    members = values.get(list_name)
+    if not isinstance(members, list) or len(members) > MAX_SEQUENCE_LENGTH or depth > MAX_SEQUENCE_DEPTH:
+        raise DataError(f"the {role} is a Sequence with invalid {list_name}: {reprlib.repr(members)}.")
+    return [
+        component
+        for member in members
+        if member is not None
+        for component in components_of(role, member, list_name, depth + 1)
+    ]
 
 
-def none_of(part: Component, unset: Mapping[str, tuple[Any, ...]]) -> None:
-    """Refuse options that have another value than these."""
-    for name, values in unset.items():
-        if not any(part.values.get(name) is value or part.values.get(name) == value for value in values):
-            raise part.strange(f"has {name} = {reprlib.repr(part.values.get(name))}, which is not known here")
+def require_values(component: Component, allowed: Mapping[str, tuple[Any, ...]]) -> None:
+    """Refuse options with a value other than the allowed ones."""
+    for name, values in allowed.items():
+        if not any(component.values.get(name) is value or component.values.get(name) == value for value in values):
+            found = reprlib.repr(component.values.get(name))
+            raise component.unsupported(f"has {name} = {found}, which is not supported")

@@ -1,81 +1,84 @@
-"""Pieces to text: the steps that a `decoder` describes, each from pieces to pieces; what is left is put together."""
+"""Decoders of a `tokenizer.json`: pieces to text. Each step maps pieces to pieces; the result is concatenated."""
 
 import re
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
-from glassformer.data.subword_segmentation import byte_letters
-from glassformer.data.tokenizer_pipeline.component import Component, parts_of
-from glassformer.data.tokenizer_pipeline.pre_tokenizers import prepends
+from glassformer.data.subword_segmentation import bytes_to_unicode
+from glassformer.data.tokenizer_pipeline.component import Component, components_of
+from glassformer.data.tokenizer_pipeline.pre_tokenizers import prepend_scheme
 
-Joiner = Callable[[Sequence[str]], list[str]]
+DecoderStep = Callable[[Sequence[str]], list[str]]
 BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
-UNKNOWN = " ⁇ "
-"""How an unknown piece is written, by SentencePiece too: left out, nobody would miss it."""
+UNKNOWN_TEXT = " ⁇ "
+"""The text of an unknown token, as in SentencePiece: visible, so that it is noticed."""
 
 
-def joiners(values: Any) -> list[Joiner]:
+def decoder_steps(values: Any) -> list[DecoderStep]:
     """The steps that a `decoder` describes."""
-    return [_joiner(part) for part in parts_of("decoder", values, "decoders")]
+    return [_step(component) for component in components_of("decoder", values, "decoders")]
 
 
 def is_byte_level(values: Any) -> bool:
-    """Whether pieces are bytes in the guise of letters."""
-    return any(part.kind == "ByteLevel" for part in parts_of("decoder", values, "decoders"))
+    """Whether pieces are bytes mapped to printable characters."""
+    return any(component.kind == "ByteLevel" for component in components_of("decoder", values, "decoders"))
 
 
-def _joiner(part: Component) -> Joiner:
-    match part.kind:
+def _step(component: Component) -> DecoderStep:
+    match component.kind:
         case "Metaspace":
-            return _metaspace(part)
+            return _metaspace(component)
         case "ByteLevel":
             return _byte_level()
         case "ByteFallback":
-            return _from_bytes
+            return _byte_fallback
         case "Fuse":
             return lambda pieces: ["".join(pieces)]
         case "Replace":
-            pattern, content = part.pattern(), part.text("content")
+            pattern, content = component.pattern(), component.text("content")
             return lambda pieces: [pattern.sub(lambda _: content, piece) for piece in pieces]
         case "Strip":
-            letter, start, stop = part.letter("content"), part.number("start"), part.number("stop")
-            return lambda pieces: [_stripped(piece, letter, start, stop) for piece in pieces]
-    raise part.strange()
+            character, start = component.character("content"), component.number("start")
+            stop = component.number("stop")
+            return lambda pieces: [_strip(piece, character, start, stop) for piece in pieces]
+    raise component.unsupported()
 
 
-def _metaspace(part: Component) -> Joiner:
-    sign, first = part.letter("replacement"), "" if prepends(part) != "never" else " "
-    return lambda pieces: [piece.replace(sign, " " if place else first) for place, piece in enumerate(pieces)]
+def _metaspace(component: Component) -> DecoderStep:
+    marker = component.character("replacement")
+    first = "" if prepend_scheme(component) != "never" else " "
+    return lambda pieces: [piece.replace(marker, " " if index else first) for index, piece in enumerate(pieces)]
 
 
-def _byte_level() -> Joiner:
-    of_letter = {letter: byte for byte, letter in byte_letters().items()}
+def _byte_level() -> DecoderStep:
+    byte_of = {character: byte for byte, character in bytes_to_unicode().items()}
 
-    def spelled(piece: str) -> bytes:
-        if all(letter in of_letter for letter in piece):
-            return bytes(of_letter[letter] for letter in piece)
-        return piece.encode()  # a token that is written as it is
+    def decode(piece: str) -> bytes:
+        if all(character in byte_of for character in piece):
+            return bytes(byte_of[character] for character in piece)
+        return piece.encode()  # an added token, which is not byte-encoded
 
-    return lambda pieces: [b"".join(map(spelled, pieces)).decode(errors="replace")]
+    return lambda pieces: [b"".join(map(decode, pieces)).decode(errors="replace")]
 
 
-def _from_bytes(pieces: Sequence[str]) -> list[str]:
-    found: list[str] = []
+def _byte_fallback(pieces: Sequence[str]) -> list[str]:
+    """Runs of byte tokens become text; those that are not valid UTF-8, one replacement character per byte."""
+    decoded: list[str] = []
     for is_byte, group in groupby(pieces, lambda piece: BYTE.fullmatch(piece) is not None):
         run = list(group)
         if not is_byte:
-            found += run
+            decoded += run
             continue
         try:
-            found.append(bytes(int(piece[3:5], 16) for piece in run).decode())
+            decoded.append(bytes(int(piece[3:5], 16) for piece in run).decode())
         except UnicodeDecodeError:
-            found += ["\ufffd"] * len(run)
-    return found
+            decoded += ["\ufffd"] * len(run)
+    return decoded
 
 
-def _stripped(piece: str, letter: str, start: int, stop: int) -> str:
-    """Without so many of a letter at its ends, at most."""
-    left = min(start, len(piece) - len(piece.lstrip(letter)))
-    right = min(stop, len(piece) - len(piece.rstrip(letter)))
+def _strip(piece: str, character: str, start: int, stop: int) -> str:
+    """The piece without up to `start` leading and `stop` trailing occurrences of a character."""
+    left = min(start, len(piece) - len(piece.lstrip(character)))
+    right = min(stop, len(piece) - len(piece.rstrip(character)))
     return piece[left : len(piece) - right] if left + right < len(piece) else ""

@@ -1,4 +1,4 @@
-"""All parts together: text to pieces and back."""
+"""The pipeline of a `tokenizer.json`, assembled from its components: text to pieces and back."""
 
 import reprlib
 from collections.abc import Sequence
@@ -7,120 +7,119 @@ from typing import Any
 
 from glassformer.data.tokenizer_pipeline.added_tokens import AddedTokenFinder, added_tokens
 from glassformer.data.tokenizer_pipeline.bpe import BPE, Merges
-from glassformer.data.tokenizer_pipeline.component import Component, none_of
-from glassformer.data.tokenizer_pipeline.decoders import UNKNOWN, is_byte_level, joiners
-from glassformer.data.tokenizer_pipeline.normalizers import Strip, normal_form
-from glassformer.data.tokenizer_pipeline.pre_tokenizers import splitters, words_of
-from glassformer.data.tokenizer_pipeline.tokenizer_json_file import TokenizerFile, taken_apart
+from glassformer.data.tokenizer_pipeline.component import Component, require_values
+from glassformer.data.tokenizer_pipeline.decoders import UNKNOWN_TEXT, decoder_steps, is_byte_level
+from glassformer.data.tokenizer_pipeline.normalizers import Strip, normalizer_steps
+from glassformer.data.tokenizer_pipeline.pre_tokenizers import pre_tokenize, pre_tokenizer_steps
+from glassformer.data.tokenizer_pipeline.tokenizer_json_file import TokenizerFile, parse_tokenizer_json
 from glassformer.data.tokenizer_pipeline.unigram import Unigram
 from glassformer.errors import DataError
 
 
 class Pipeline:
-    """As the file of `tokenizers` describes it; what it does not know, it refuses by name."""
+    """A segmenter that does what a file of `tokenizers` describes; unsupported components are refused by name."""
 
     def __init__(self, content: bytes) -> None:
-        self._set_up(taken_apart(content))
+        self._set_up(parse_tokenizer_json(content))
 
     @classmethod
-    def of(cls, file: TokenizerFile) -> "Pipeline":
-        """From a file that has been read."""
-        found = cls.__new__(cls)
-        found._set_up(file)
-        return found
+    def from_file(cls, file: TokenizerFile) -> "Pipeline":
+        """The pipeline of a file that is already parsed."""
+        pipeline = cls.__new__(cls)
+        pipeline._set_up(file)
+        return pipeline
 
     def _set_up(self, file: TokenizerFile) -> None:
         self.file = file
         self.added = added_tokens(file.rest.get("added_tokens"))
-        self.unknown = unknown_of(file)
-        self._steps = normal_form(file.rest.get("normalizer"))
-        self._splitters = splitters(file.rest.get("pre_tokenizer"))
-        self._joiners = joiners(file.rest.get("decoder"))
-        self._no_joiner = file.rest.get("decoder") is None
-        self.bytes_as_letters = is_byte_level(file.rest.get("decoder"))
-        written = [token for token in self.added if token.in_texts]
-        self._raw = AddedTokenFinder([token for token in written if not token.normalized])
-        self._normal = AddedTokenFinder([token for token in written if token.normalized], self._form)
-        self._shown = {token.content: self._form(token.content) for token in self.added if token.normalized}
-        self._shown |= {self.unknown: UNKNOWN} if self.unknown is not None else {}
-        self._model = self._made(Component("model", _typed(file)))
+        self.unknown = unknown_token(file)
+        self._normalizers = normalizer_steps(file.rest.get("normalizer"))
+        self._pre_tokenizers = pre_tokenizer_steps(file.rest.get("pre_tokenizer"))
+        self._decoders = decoder_steps(file.rest.get("decoder"))
+        self._has_no_decoder = file.rest.get("decoder") is None
+        self.byte_level = is_byte_level(file.rest.get("decoder"))
+        matched = [token for token in self.added if token.matches_in_texts]
+        self._raw_finder = AddedTokenFinder([token for token in matched if not token.normalized])
+        self._normalized_finder = AddedTokenFinder([token for token in matched if token.normalized], self._normalize)
+        self._texts = {token.content: self._normalize(token.content) for token in self.added if token.normalized}
+        self._texts |= {self.unknown: UNKNOWN_TEXT} if self.unknown is not None else {}
+        self._model = self._build_model(Component("model", _with_type(file)))
 
-    def cut(self, text: str) -> list[str]:
-        found: list[str] = []
+    def segment(self, text: str) -> list[str]:
+        pieces: list[str] = []
         first = True
-        for part, token in self._raw.split(text):
+        for part, token in self._raw_finder.split(text):
             if token is not None:
-                found.append(token)
+                pieces.append(token)
             else:
-                first = first and not self._loses_its_beginning(part)
-                found += self._pieces(self._form(part), first)
+                first = first and not self._strips_start_of(part)
+                pieces += self._segment_normalized(self._normalize(part), first)
             first = False
-        return found
+        return pieces
 
     def join(self, pieces: Sequence[str]) -> str:
-        found = [self._shown.get(piece, piece) for piece in pieces]
-        if self._no_joiner:
-            return " ".join(found)
-        for step in self._joiners:
-            found = step(found)
-        return "".join(found)
+        texts = [self._texts.get(piece, piece) for piece in pieces]
+        if self._has_no_decoder:
+            return " ".join(texts)
+        for step in self._decoders:
+            texts = step(texts)
+        return "".join(texts)
 
-    def _pieces(self, text: str, first: bool) -> list[str]:
-        found: list[str] = []
-        for part, token in self._normal.split(text):
+    def _segment_normalized(self, text: str, first: bool) -> list[str]:
+        pieces: list[str] = []
+        for part, token in self._normalized_finder.split(text):
             if token is not None:
-                found.append(token)
+                pieces.append(token)
             else:
-                for word in words_of(part, first, self._splitters):
-                    found += self._model.cut(word)
+                for word in pre_tokenize(part, first, self._pre_tokenizers):
+                    pieces += self._model.tokenize(word)
             first = False
-        return found
+        return pieces
 
-    def _form(self, text: str) -> str:
-        return reduce(lambda so_far, step: step(so_far), self._steps, text)
+    def _normalize(self, text: str) -> str:
+        return reduce(lambda so_far, step: step(so_far), self._normalizers, text)
 
-    def _loses_its_beginning(self, text: str) -> bool:
-        """Whether spaces are taken from its front: a word behind them does not begin the text, to theirs."""
-        for step in self._steps:
-            if isinstance(step, Strip) and step.takes_from_front(text):
+    def _strips_start_of(self, text: str) -> bool:
+        """Whether leading whitespace is stripped: for `tokenizers`, the word after it is then not the first."""
+        for step in self._normalizers:
+            if isinstance(step, Strip) and step.strips_start_of(text):
                 return True
             text = step(text)
         return False
 
-    def _made(self, part: Component) -> Unigram | BPE:
-        by_bytes = part.flag("byte_fallback", False)
-        if part.kind == "Unigram" and self.file.scores is not None:
-            never = {token.content for token in self.added if not token.in_texts}
-            return Unigram(self.file.scores, self.unknown, by_bytes, never)
-        if part.kind == "BPE" and self.file.scores is None:
-            none_of(
-                part, {"dropout": (None, 0), "continuing_subword_prefix": (None, ""), "end_of_word_suffix": (None, "")}
-            )
-            merges = Merges(self.file.pairs)
-            fused, whole = part.flag("fuse_unk", False), part.flag("ignore_merges", False)
-            return BPE(self.file.numbers, merges, self.unknown, fused, by_bytes, whole)
-        raise part.strange()
+    def _build_model(self, component: Component) -> Unigram | BPE:
+        byte_fallback = component.flag("byte_fallback", False)
+        if component.kind == "Unigram" and self.file.scores is not None:
+            excluded = {token.content for token in self.added if not token.matches_in_texts}
+            return Unigram(self.file.scores, self.unknown, byte_fallback, excluded)
+        if component.kind == "BPE" and self.file.scores is None:
+            allowed = {"dropout": (None, 0), "continuing_subword_prefix": (None, ""), "end_of_word_suffix": (None, "")}
+            require_values(component, allowed)
+            merges = Merges(self.file.merges)
+            fuse_unknown, ignore_merges = component.flag("fuse_unk", False), component.flag("ignore_merges", False)
+            return BPE(self.file.ids, merges, self.unknown, fuse_unknown, byte_fallback, ignore_merges)
+        raise component.unsupported()
 
 
-def _typed(file: TokenizerFile) -> Any:
-    """The model's entry; older files do not say what it is, but it can be seen."""
+def _with_type(file: TokenizerFile) -> Any:
+    """The entry of the model, with its type inferred in older files, which do not have it."""
     if not isinstance(file.model, dict) or "type" in file.model:
         return file.model
     kind = "Unigram" if file.scores is not None else "BPE" if "merges" in file.model else "WordPiece"
     return {"type": kind, **file.model}
 
 
-def unknown_of(file: TokenizerFile) -> str | None:
-    """The piece that stands for all others; None if the model has none."""
+def unknown_token(file: TokenizerFile) -> str | None:
+    """The unknown token of the model; None if it has none."""
     model = file.model if isinstance(file.model, dict) else {}
     if file.scores is None:
         unknown = model.get("unk_token")
         if unknown is not None and not isinstance(unknown, str):
-            raise DataError(f"its model has unk_token = {reprlib.repr(unknown)}, which is no text.")
+            raise DataError(f"the model has unk_token = {reprlib.repr(unknown)}, which is not a string.")
         return unknown
-    number = model.get("unk_id")
-    if number is None:
+    index = model.get("unk_id")
+    if index is None:
         return None
-    if type(number) is not int or not 0 <= number < len(file.scores):
-        raise DataError(f"its model has unk_id = {reprlib.repr(number)}, which no piece has.")
-    return list(file.scores)[number]
+    if type(index) is not int or not 0 <= index < len(file.scores):
+        raise DataError(f"the model has unk_id = {reprlib.repr(index)}, which is out of range.")
+    return list(file.scores)[index]

@@ -1,56 +1,56 @@
-"""A text in its normal form as words: what a model cuts one by one, since no piece goes beyond a word."""
+"""Pre-tokenizers of a `tokenizer.json`: split a normalised text into words, which the model then splits one by one."""
 
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from glassformer.data.subword_segmentation import SPACE, byte_letters, gpt2_words
-from glassformer.data.tokenizer_pipeline.component import Component, parts_of
+from glassformer.data.subword_segmentation import WHITESPACE, bytes_to_unicode, gpt2_pattern
+from glassformer.data.tokenizer_pipeline.component import Component, components_of
 from glassformer.errors import DataError
 
 
 class Span(NamedTuple):
-    """Some of a text, and whether the text begins with it."""
+    """A part of a text, and whether it is at the start of the text."""
 
     text: str
     first: bool
 
 
-Splitter = Callable[[Span], Iterable[Span]]
-Finder = Callable[[str], Iterable[tuple[int, int]]]
-"""From where to where each delimiter goes."""
+PreTokenizerStep = Callable[[Span], Iterable[Span]]
+DelimiterFinder = Callable[[str], Iterable[tuple[int, int]]]
+"""The start and end of each delimiter in a text."""
 BEHAVIOURS = ("Removed", "Isolated", "Contiguous", "MergedWithPrevious", "MergedWithNext")
 
 
-def splitters(values: Any) -> list[Splitter]:
+def pre_tokenizer_steps(values: Any) -> list[PreTokenizerStep]:
     """The steps that a `pre_tokenizer` describes."""
-    return [_splitter(part) for part in parts_of("pre_tokenizer", values, "pretokenizers")]
+    return [_step(component) for component in components_of("pre_tokenizer", values, "pretokenizers")]
 
 
-def words_of(text: str, first: bool, steps: Iterable[Splitter]) -> list[str]:
-    """A text after all steps."""
+def pre_tokenize(text: str, first: bool, steps: Iterable[PreTokenizerStep]) -> list[str]:
+    """The words of a text after all steps."""
     spans = [Span(text, first)] if text else []
     for step in steps:
-        spans = [after for span in spans for after in step(span) if after.text]
+        spans = [part for span in spans for part in step(span) if part.text]
     return [span.text for span in spans]
 
 
-def prepends(part: Component) -> str:
-    """When a Metaspace puts its sign before a text: always, first or never. Older files say it in another way."""
-    scheme = part.values.get("prepend_scheme")
+def prepend_scheme(component: Component) -> str:
+    """When a Metaspace prepends its marker: always, first or never. Older files have `add_prefix_space` instead."""
+    scheme = component.values.get("prepend_scheme")
     if scheme is None:
-        return "always" if part.flag("add_prefix_space", True) else "never"
+        return "always" if component.flag("add_prefix_space", True) else "never"
     if scheme not in ("always", "first", "never"):
-        raise part.strange(f"has prepend_scheme = {scheme!r:.50}, which is not known here")
+        raise component.unsupported(f"has prepend_scheme = {scheme!r:.50}, which is not supported")
     return str(scheme)
 
 
-def split(text: str, found: Iterable[tuple[int, int]], behaviour: str) -> list[tuple[int, int]]:
-    """From where to where the parts of a text go, with its delimiters: alone, away, or with a neighbour."""
+def split_at_delimiters(text: str, delimiters: Iterable[tuple[int, int]], behaviour: str) -> list[tuple[int, int]]:
+    """The start and end of each part of a text; its delimiters are isolated, removed, or merged with a neighbour."""
     parts: list[tuple[int, int, bool]] = []
     end = 0
-    for start, stop in found:
+    for start, stop in delimiters:
         if end < start:
             parts.append((end, start, False))
         parts.append((start, stop, True))
@@ -58,97 +58,102 @@ def split(text: str, found: Iterable[tuple[int, int]], behaviour: str) -> list[t
     if end < len(text):
         parts.append((end, len(text), False))
     if behaviour == "Removed":
-        return [(start, stop) for start, stop, is_found in parts if not is_found]
+        return [(start, stop) for start, stop, is_delimiter in parts if not is_delimiter]
     if behaviour == "MergedWithNext":
-        mirrored = [(-stop, -start, is_found) for start, stop, is_found in reversed(parts)]
-        return [(-stop, -start) for start, stop in reversed(_joined(mirrored, "MergedWithPrevious"))]
-    return _joined(parts, behaviour)
+        mirrored = [(-stop, -start, is_delimiter) for start, stop, is_delimiter in reversed(parts)]
+        return [(-stop, -start) for start, stop in reversed(_merge_parts(mirrored, "MergedWithPrevious"))]
+    return _merge_parts(parts, behaviour)
 
 
-def _joined(parts: Iterable[tuple[int, int, bool]], behaviour: str) -> list[tuple[int, int]]:
-    joined: list[tuple[int, int]] = []
-    before = False
-    for start, stop, is_found in parts:
-        merges = is_found and not before if behaviour == "MergedWithPrevious" else is_found == before
-        if joined and merges and behaviour != "Isolated":
-            joined[-1] = (joined[-1][0], stop)
+def _merge_parts(parts: Iterable[tuple[int, int, bool]], behaviour: str) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    after_delimiter = False
+    for start, stop, is_delimiter in parts:
+        if behaviour == "MergedWithPrevious":
+            merges = is_delimiter and not after_delimiter
         else:
-            joined.append((start, stop))
-        before = is_found
-    return joined
+            merges = is_delimiter == after_delimiter
+        if merged and merges and behaviour != "Isolated":
+            merged[-1] = (merged[-1][0], stop)
+        else:
+            merged.append((start, stop))
+        after_delimiter = is_delimiter
+    return merged
 
 
-def _splitter(part: Component) -> Splitter:
-    match part.kind:
+def _step(component: Component) -> PreTokenizerStep:
+    match component.kind:
         case "Metaspace":
-            return _metaspace(part)
+            return _metaspace(component)
         case "ByteLevel":
-            return _byte_level(part)
+            return _byte_level(component)
         case "WhitespaceSplit":
-            return _by(_matches(re.compile(f"[{SPACE}]")), "Removed")
+            return _split_step(_matches(re.compile(f"[{WHITESPACE}]")), "Removed")
         case "Digits":
-            return _by(_letters(_is_numeric), "Isolated" if part.flag("individual_digits", False) else "Contiguous")
+            behaviour = "Isolated" if component.flag("individual_digits", False) else "Contiguous"
+            return _split_step(_characters(_is_numeric), behaviour)
         case "Punctuation":
-            return _by(_letters(_is_punctuation), _behaviour(part, "Isolated"))
+            return _split_step(_characters(_is_punctuation), _behaviour(component, "Isolated"))
         case "Split":
-            if part.flag("invert", False):
-                raise part.strange("is a Split that is inverted, which is not known here")
-            return _by(_matches(part.pattern()), _behaviour(part))
-    raise part.strange()
+            if component.flag("invert", False):
+                raise component.unsupported("is an inverted Split, which is not supported")
+            return _split_step(_matches(component.pattern()), _behaviour(component))
+    raise component.unsupported()
 
 
-def _metaspace(part: Component) -> Splitter:
-    sign, scheme, apart = part.letter("replacement"), prepends(part), part.flag("split", True)
-    pieces = _by(_matches(re.compile(re.escape(sign))), "MergedWithNext")
+def _metaspace(component: Component) -> PreTokenizerStep:
+    marker, scheme = component.character("replacement"), prepend_scheme(component)
+    splits = component.flag("split", True)
+    split_at_marker = _split_step(_matches(re.compile(re.escape(marker))), "MergedWithNext")
 
     def step(span: Span) -> Iterable[Span]:
-        text = span.text.replace(" ", sign)
-        if not text.startswith(sign) and (scheme == "always" or (scheme == "first" and span.first)):
-            text = sign + text
+        text = span.text.replace(" ", marker)
+        if not text.startswith(marker) and (scheme == "always" or (scheme == "first" and span.first)):
+            text = marker + text
         marked = Span(text, span.first)
-        return pieces(marked) if apart else [marked]
+        return split_at_marker(marked) if splits else [marked]
 
     return step
 
 
-def _byte_level(part: Component) -> Splitter:
-    prefix, apart = part.flag("add_prefix_space", True), part.flag("use_regex", True)
-    letters = byte_letters()
+def _byte_level(component: Component) -> PreTokenizerStep:
+    add_prefix_space, use_regex = component.flag("add_prefix_space", True), component.flag("use_regex", True)
+    characters = bytes_to_unicode()
 
     def step(span: Span) -> Iterable[Span]:
-        text = " " + span.text if prefix and not span.text.startswith(" ") else span.text
-        for word in gpt2_words().findall(text) if apart else [text]:
-            yield Span("".join(letters[byte] for byte in word.encode()), span.first)
+        text = " " + span.text if add_prefix_space and not span.text.startswith(" ") else span.text
+        for word in gpt2_pattern().findall(text) if use_regex else [text]:
+            yield Span("".join(characters[byte] for byte in word.encode()), span.first)
 
     return step
 
 
-def _by(find: Finder, behaviour: str) -> Splitter:
+def _split_step(find: DelimiterFinder, behaviour: str) -> PreTokenizerStep:
     def step(span: Span) -> Iterable[Span]:
-        for start, stop in split(span.text, find(span.text), behaviour):
+        for start, stop in split_at_delimiters(span.text, find(span.text), behaviour):
             yield Span(span.text[start:stop], span.first and start == 0)
 
     return step
 
 
-def _behaviour(part: Component, otherwise: str | None = None) -> str:
-    value = part.values.get("behavior", otherwise)
+def _behaviour(component: Component, default: str | None = None) -> str:
+    value = component.values.get("behavior", default)
     if value not in BEHAVIOURS:
-        raise DataError(f"its {part.role} has behavior = {value!r:.50}, which is none.")
+        raise DataError(f"the {component.role} has behavior = {value!r:.50}; expected one of {', '.join(BEHAVIOURS)}.")
     return str(value)
 
 
-def _matches(pattern: re.Pattern[str]) -> Finder:
+def _matches(pattern: re.Pattern[str]) -> DelimiterFinder:
     return lambda text: (match.span() for match in pattern.finditer(text))
 
 
-def _letters(wanted: Callable[[str], bool]) -> Finder:
-    return lambda text: ((place, place + 1) for place, letter in enumerate(text) if wanted(letter))
+def _characters(is_delimiter: Callable[[str], bool]) -> DelimiterFinder:
+    return lambda text: ((index, index + 1) for index, character in enumerate(text) if is_delimiter(character))
 
 
-def _is_numeric(letter: str) -> bool:
-    return unicodedata.category(letter)[0] == "N"
+def _is_numeric(character: str) -> bool:
+    return unicodedata.category(character)[0] == "N"
 
 
-def _is_punctuation(letter: str) -> bool:
-    return letter in "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~" or unicodedata.category(letter)[0] == "P"
+def _is_punctuation(character: str) -> bool:
+    return character in "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~" or unicodedata.category(character)[0] == "P"

@@ -1,4 +1,4 @@
-"""A `tokenizer.json`, taken apart: its tables are read entry by entry, the small rest as JSON."""
+"""Parser for `tokenizer.json`: the large tables are read entry by entry, the small rest as JSON."""
 
 import json
 from array import array
@@ -8,84 +8,86 @@ from typing import Any
 from glassformer.data.json_tables import (
     TableError,
     check_end,
-    members,
-    numbered,
-    paired,
-    passed_over,
-    scored,
-    start_of,
+    read_id_table,
+    read_members,
+    read_merge_table,
+    read_score_table,
+    skip_value,
+    value_start,
 )
 from glassformer.errors import DataError
-from glassformer.settings import no_constant, once_each
+from glassformer.settings import reject_constant, reject_duplicate_keys
 
-LARGEST_FILE, LARGEST_REST = 2**26, 2**20
-"""Bytes: NLLB's has 32 million, as `transformers` 5 writes it; without pieces and merges none has half a million."""
-MOST_PIECES = 2**20
-MERGES_PER_PIECE = 4
-"""NLLB's, the largest that is known, has 256,000 pieces and two merges for each."""
+MAX_FILE_BYTES, MAX_REST_BYTES = 2**26, 2**20
+"""NLLB's has 32 million bytes as written by `transformers` 5; without pieces and merges, none has half a million."""
+MAX_PIECES = 2**20
+MAX_MERGES_PER_PIECE = 4
+"""NLLB's, the largest known, has 256,000 pieces and two merges per piece."""
 
 
 @dataclass
 class TokenizerFile:
-    """What a file says."""
+    """The contents of a `tokenizer.json`."""
 
     rest: dict[str, Any] = field(default_factory=dict)
-    """All but the tables."""
-    numbers: dict[str, int] = field(default_factory=dict)
-    """Of each piece of the model."""
+    """Everything except the tables."""
+    ids: dict[str, int] = field(default_factory=dict)
+    """The id of each piece of the model."""
     scores: dict[str, float] | None = None
-    """Of each piece, if it has one: a Unigram model's."""
-    pairs: "array[int]" = field(default_factory=lambda: array("Q"))
-    """The merges of a BPE model, the first learned first."""
+    """The score of each piece; unigram models only."""
+    merges: "array[int]" = field(default_factory=lambda: array("Q"))
+    """The merges of a BPE model in the order of learning, as packed ids (see `read_merge_table`)."""
 
     @property
     def model(self) -> Any:
         return self.rest.get("model")
 
 
-def taken_apart(content: bytes, most: int = MOST_PIECES) -> TokenizerFile:
-    """A file that may have so many pieces, and a few merges for each."""
-    if len(content) > LARGEST_FILE:
-        raise DataError(f"it has {len(content):,} bytes; such a file may have {LARGEST_FILE:,}.")
-    found = TokenizerFile()
-    cut_out: list[tuple[int, int]] = []
+def parse_tokenizer_json(content: bytes, max_pieces: int = MAX_PIECES) -> TokenizerFile:
+    """Parse a file of at most `max_pieces` pieces, with a few merges per piece."""
+    if len(content) > MAX_FILE_BYTES:
+        raise DataError(f"it has {len(content):,} bytes; the maximum is {MAX_FILE_BYTES:,}.")
+    file = TokenizerFile()
+    table_spans: list[tuple[int, int]] = []
 
-    def of_model(name: str, at: int) -> int:
+    def read_model_member(name: str, at: int) -> int:
         if name == "vocab" and content[at : at + 1] == b"{":
-            found.numbers, end = numbered(content, at, most)
+            file.ids, end = read_id_table(content, at, max_pieces)
         elif name == "vocab":
-            found.scores, end = scored(content, at, most)
-            found.numbers = {piece: number for number, piece in enumerate(found.scores)}
+            file.scores, end = read_score_table(content, at, max_pieces)
+            file.ids = {piece: piece_id for piece_id, piece in enumerate(file.scores)}
         elif name == "merges":
-            found.pairs, end = paired(content, at, MERGES_PER_PIECE * len(found.numbers), found.numbers)
+            file.merges, end = read_merge_table(content, at, MAX_MERGES_PER_PIECE * len(file.ids), file.ids)
         else:
-            return passed_over(content, at, LARGEST_REST)
-        cut_out.append((at, end))
+            return skip_value(content, at, MAX_REST_BYTES)
+        table_spans.append((at, end))
         return end
 
-    def of_file(name: str, at: int) -> int:
+    def read_file_member(name: str, at: int) -> int:
         is_model = name == "model" and content[at : at + 1] == b"{"
-        return members(content, at, of_model) if is_model else passed_over(content, at, LARGEST_REST)
+        return read_members(content, at, read_model_member) if is_model else skip_value(content, at, MAX_REST_BYTES)
 
     try:
-        found.rest = _rest(content, members(content, start_of(content), of_file), cut_out)
+        end = read_members(content, value_start(content), read_file_member)
+        file.rest = _parse_rest(content, end, table_spans)
     except RecursionError:
         raise DataError("it is not readable JSON: it is nested too deeply.") from None
-    except ValueError as error:  # of tables, and of json
+    except ValueError as error:  # a TableError, or from json.loads
         raise DataError(f"it is not readable as a tokenizer: {error}.") from None
-    return found
+    return file
 
 
-def _rest(content: bytes, end: int, cut_out: list[tuple[int, int]]) -> dict[str, Any]:
+def _parse_rest(content: bytes, end: int, table_spans: list[tuple[int, int]]) -> dict[str, Any]:
+    """Everything but the tables, which become null."""
     check_end(content, end)
-    kept, last = [], 0
-    for start, stop in cut_out:
-        kept += [content[last:start], b"null"]
+    chunks, last = [], 0
+    for start, stop in table_spans:
+        chunks += [content[last:start], b"null"]
         last = stop
-    rest = b"".join([*kept, content[last:end]])
-    if len(rest) > LARGEST_REST:
-        raise TableError(f"without its tables it has {len(rest):,} bytes; it may have {LARGEST_REST:,}")
-    found = json.loads(rest, object_pairs_hook=once_each, parse_constant=no_constant)
-    json.dumps(found, ensure_ascii=False).encode()  # half of a surrogate pair is no character
-    assert isinstance(found, dict)  # `members` has seen its brackets
-    return found
+    rest = b"".join([*chunks, content[last:end]])
+    if len(rest) > MAX_REST_BYTES:
+        raise TableError(f"without its tables it has {len(rest):,} bytes; the maximum is {MAX_REST_BYTES:,}")
+    table = json.loads(rest, object_pairs_hook=reject_duplicate_keys, parse_constant=reject_constant)
+    json.dumps(table, ensure_ascii=False).encode()  # refuses lone surrogates
+    assert isinstance(table, dict)  # `read_members` has checked its brackets
+    return table

@@ -1,4 +1,4 @@
-/* Beam search for one sentence, as decoding/beam.py writes it to be read: the same choices, to the last bit. */
+/* Beam search for one sentence, as in decoding/beam.py, the readable reference: bitwise the same choices. */
 
 #pragma once
 
@@ -6,16 +6,16 @@
 
 #include "rows.h"
 
-/* What is asked of every sentence. */
+/* Settings common to all sentences. */
 typedef struct {
     int32_t eos, width, n_best, keep_greedy;
-    int32_t looked_at; /* candidates of each hypothesis */
+    int32_t looked_at; /* candidates per hypothesis */
     int32_t n_never;
-    const int32_t *never; /* tokens that are never written */
+    const int32_t *never; /* tokens that are never generated */
     double length_penalty;
 } beam;
 
-/* The newest token of a target under way, and the way back to its start. */
+/* The newest token of an unfinished target, linked to the token before it. */
 typedef struct {
     int32_t parent, token;
     float log_p;
@@ -38,10 +38,10 @@ typedef struct {
     float log_p;
 } child;
 
-/* One sentence's search under way. */
+/* The running search of one sentence. */
 typedef struct {
     int32_t number, shortest, limit, n_prefix, n_nodes, n_growing, n_best;
-    int32_t room_nodes, room_growing, room_best, room_prefix;
+    int32_t nodes_capacity, growing_capacity, best_capacity, prefix_capacity;
     int32_t *prefix;
     node *nodes;
     growing *now, *next;
@@ -52,22 +52,23 @@ static double penalised(double total, int length, double penalty) { return total
 
 static void search_free(search *s) { free(s->prefix), free(s->nodes), free(s->now), free(s->next), free(s->best); }
 
-/* More memory if there is not enough; 0 if there is none. */
-static int enough(void **at, int32_t *room, int needed, size_t size) {
-    if (*at && *room >= needed) return 1;
+/* Grows an array to the needed capacity; 0 if memory is exhausted. */
+static int reserve(void **at, int32_t *capacity, int needed, size_t size) {
+    if (*at && *capacity >= needed) return 1;
     void *more = realloc(*at, size * needed);
     if (!more) return 0;
-    *at = more, *room = needed;
+    *at = more, *capacity = needed;
     return 1;
 }
 
-static int search_begin(search *s, const beam *how, int number, int shortest, int limit, int n_prefix, const int32_t *prefix) {
-    int32_t room_next = s->room_growing;
-    if (!enough((void **)&s->prefix, &s->room_prefix, n_prefix + 1, sizeof(int32_t)) ||
-        !enough((void **)&s->nodes, &s->room_nodes, 64, sizeof(node)) ||
-        !enough((void **)&s->next, &room_next, how->width, sizeof(growing)) ||
-        !enough((void **)&s->now, &s->room_growing, how->width, sizeof(growing)) ||
-        !enough((void **)&s->best, &s->room_best, how->n_best + 1, sizeof(ended)))
+static int search_begin(search *s, const beam *settings, int number, int shortest, int limit, int n_prefix,
+                        const int32_t *prefix) {
+    int32_t next_capacity = s->growing_capacity;
+    if (!reserve((void **)&s->prefix, &s->prefix_capacity, n_prefix + 1, sizeof(int32_t)) ||
+        !reserve((void **)&s->nodes, &s->nodes_capacity, 64, sizeof(node)) ||
+        !reserve((void **)&s->next, &next_capacity, settings->width, sizeof(growing)) ||
+        !reserve((void **)&s->now, &s->growing_capacity, settings->width, sizeof(growing)) ||
+        !reserve((void **)&s->best, &s->best_capacity, settings->n_best + 1, sizeof(ended)))
         return 0;
     s->number = number, s->shortest = shortest, s->limit = limit, s->n_prefix = n_prefix;
     memcpy(s->prefix, prefix, sizeof(int32_t) * n_prefix);
@@ -76,20 +77,20 @@ static int search_begin(search *s, const beam *how, int number, int shortest, in
     return 1;
 }
 
-/* The candidates of a row: those that were found likeliest, unless this place has a rule of its own. Returns how many. */
-static int candidates(const search *s, const beam *how, int length, int size, const float *logits, float log_sum,
+/* The candidates of a row: the most likely tokens, unless a rule applies at this position. Returns their number. */
+static int candidates(const search *s, const beam *settings, int length, int size, const float *logits, float log_sum,
                       float *log_ps, int32_t *tokens) {
-    int forced = length < s->n_prefix ? s->prefix[length] : s->limit - length < 2 ? how->eos : -1;
-    if (forced < 0 && length < s->shortest) { /* the end may not come yet */
-        int32_t never[how->n_never + 1];
-        memcpy(never, how->never, sizeof(int32_t) * how->n_never);
-        never[how->n_never] = how->eos;
-        largest_of(size, logits, how->n_never + 1, never, how->looked_at, log_ps, tokens);
-        for (int k = 0; k < how->looked_at; k++) log_ps[k] = log_p_of(log_ps[k], log_sum);
-        if (log_ps[0] == -INFINITY) forced = how->eos; /* if nothing is left, the sentence ends */
+    int forced = length < s->n_prefix ? s->prefix[length] : s->limit - length < 2 ? settings->eos : -1;
+    if (forced < 0 && length < s->shortest) { /* the end of sentence is not allowed yet */
+        int32_t never[settings->n_never + 1];
+        memcpy(never, settings->never, sizeof(int32_t) * settings->n_never);
+        never[settings->n_never] = settings->eos;
+        largest_of(size, logits, settings->n_never + 1, never, settings->looked_at, log_ps, tokens);
+        for (int k = 0; k < settings->looked_at; k++) log_ps[k] = log_p_of(log_ps[k], log_sum);
+        if (log_ps[0] == -INFINITY) forced = settings->eos; /* if no token is left, the sentence ends */
     }
     if (forced >= 0) log_ps[0] = log_p_of(logits[forced], log_sum), tokens[0] = forced;
-    int count = forced >= 0 ? 1 : how->looked_at;
+    int count = forced >= 0 ? 1 : settings->looked_at;
     while (count && log_ps[count - 1] == -INFINITY) count--;
     return count;
 }
@@ -101,7 +102,7 @@ static int better(const void *a, const void *b) {
     return one->rank - other->rank;
 }
 
-/* The likeliest first: a sort by insertion where there are few, as nearly always. */
+/* Sorts best first; insertion sort for few children, which is nearly always the case. */
 static void ranked(int count, child *children) {
     if (count > 64) {
         qsort(children, count, sizeof(child), better);
@@ -115,56 +116,57 @@ static void ranked(int count, child *children) {
     }
 }
 
-/* One more token behind a growing hypothesis; -1 if there is no memory for it. */
-static int then(search *s, const growing *parent, const child *by) {
-    if (!enough((void **)&s->nodes, &s->room_nodes, s->n_nodes < s->room_nodes ? s->room_nodes : 2 * s->n_nodes, sizeof(node)))
+/* Appends a token to an unfinished hypothesis; -1 if memory is exhausted. */
+static int append_token(search *s, const growing *parent, const child *by) {
+    int needed = s->n_nodes < s->nodes_capacity ? s->nodes_capacity : 2 * s->n_nodes;
+    if (!reserve((void **)&s->nodes, &s->nodes_capacity, needed, sizeof(node)))
         return -1;
     s->nodes[s->n_nodes] = (node){.parent = parent->node, .token = by->token, .log_p = by->log_p};
     return s->n_nodes++;
 }
 
-/* Among the best, behind those that are as good. */
-static void end(search *s, const beam *how, int node, int length, double total) {
-    ended one = {.node = node, .length = length, .score = penalised(total, length, how->length_penalty)};
-    int i = s->n_best < how->n_best ? s->n_best++ : how->n_best;
+/* Inserts a finished hypothesis into the n best, after those of equal score. */
+static void end(search *s, const beam *settings, int node, int length, double total) {
+    ended one = {.node = node, .length = length, .score = penalised(total, length, settings->length_penalty)};
+    int i = s->n_best < settings->n_best ? s->n_best++ : settings->n_best;
     for (; i && one.score > s->best[i - 1].score; i--) s->best[i] = s->best[i - 1];
-    if (i < how->n_best) s->best[i] = one;
+    if (i < settings->n_best) s->best[i] = one;
 }
 
-/* Whether anything that grows could still come among the wanted. */
-static int may_improve(const search *s, const beam *how) {
-    if (!s->n_growing || s->n_best < how->n_best) return s->n_growing > 0;
-    if (how->width == 1) return 0;
+/* Whether an unfinished hypothesis could still reach the n best. */
+static int may_improve(const search *s, const beam *settings) {
+    if (!s->n_growing || s->n_best < settings->n_best) return s->n_growing > 0;
+    if (settings->width == 1) return 0;
     double most = s->now[0].total;
     for (int i = 1; i < s->n_growing; i++) most = s->now[i].total > most ? s->now[i].total : most;
-    return penalised(most, s->limit, how->length_penalty) > s->best[s->n_best - 1].score;
+    return penalised(most, s->limit, settings->length_penalty) > s->best[s->n_best - 1].score;
 }
 
-/* Take one step with these ways to go on. `rows`: where the new hypotheses come from. Returns how many there are, 0 when the
-   search is over; -1 if there is no memory. */
-static int advance(search *s, const beam *how, int length, int count, child *children, int32_t *rows) {
+/* Takes one step with these continuations. `rows`: the parent rows of the new hypotheses. Returns their number, 0 when
+   the search is over, -1 if memory is exhausted. */
+static int advance(search *s, const beam *settings, int length, int count, child *children, int32_t *rows) {
     ranked(count, children);
     int kept = 0;
     for (int place = 0; place < count; place++) {
         const child *by = children + place;
         const growing *parent = s->now + by->row;
-        int greedy = parent->greedy && by->rank == 0, spared = how->keep_greedy && greedy;
-        int is_end = by->token == how->eos;
-        if (is_end ? place >= how->width && !spared : kept == how->width && !spared) continue;
-        int made = then(s, parent, by);
-        if (made < 0) return -1;
+        int greedy = parent->greedy && by->rank == 0, protected = settings->keep_greedy && greedy;
+        int is_end = by->token == settings->eos;
+        if (is_end ? place >= settings->width && !protected : kept == settings->width && !protected) continue;
+        int new_node = append_token(s, parent, by);
+        if (new_node < 0) return -1;
         double total = parent->total + by->log_p;
         if (is_end) {
-            end(s, how, made, length + 1, total);
+            end(s, settings, new_node, length + 1, total);
         } else {
-            int to = kept < how->width ? kept++ : how->width - 1;
-            s->next[to] = (growing){.node = made, .greedy = greedy, .total = total};
+            int to = kept < settings->width ? kept++ : settings->width - 1;
+            s->next[to] = (growing){.node = new_node, .greedy = greedy, .total = total};
             rows[to] = by->row;
         }
     }
     growing *old = s->now;
     s->now = s->next, s->next = old;
     s->n_growing = kept;
-    if (!may_improve(s, how)) s->n_growing = 0;
+    if (!may_improve(s, settings)) s->n_growing = 0;
     return s->n_growing;
 }

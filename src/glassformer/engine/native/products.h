@@ -1,8 +1,8 @@
-/* Rows times a matrix, in three precisions.
+/* Matrix products with packed weights, in three precisions.
 
-   A matrix is stored in panels of PANEL columns, each panel row by row, so that a product reads it from front to back.
-   Every number of the result is one sum in the order of the matrix's rows, however many rows of x there are: the bits of
-   a row do not depend on its neighbours. */
+   A matrix is stored in packed panels of PANEL columns, each panel row by row, so that a product reads it sequentially.
+   Every number of the result is one sum in the order of the matrix's rows, however many rows x has: a row of the result
+   is bitwise independent of the other rows. */
 
 #pragma once
 
@@ -11,19 +11,19 @@
 enum precision { FLOAT32, FLOAT16, INT8 };
 
 typedef struct {
-    int32_t precision, inputs, outputs; /* outputs in whole panels: what is not needed is multiplied by zeros */
-    const void *weight;                 /* panels; of int8, four rows of a column stand together */
-    const float *bias;                  /* of every output */
-    const float *scale;                 /* int8: what one step of an output's weights is worth */
-    const int32_t *sums;                /* int8: 128 times the sum of an output's weights */
+    int32_t precision, inputs, outputs; /* outputs rounded up to whole panels, with zero weights */
+    const void *weight;                 /* packed panels; int8: four rows of a column are adjacent */
+    const float *bias;                  /* one per output */
+    const float *scale;                 /* int8: quantisation step of each output's weights */
+    const int32_t *sums;                /* int8: 128 times the sum of each output's weights */
 } product;
 
-#define DEPTH 512 /* rows of a panel that are worked on at once: they stay in the nearest caches */
+#define DEPTH 512 /* rows of a panel processed at once: they stay in the L1 and L2 caches */
 #define EACH_ROW _Pragma("GCC unroll 16") for (int i = 0; i < rows; i++)
 #define EACH_VECTOR _Pragma("GCC unroll 8") for (int v = 0; v < PANEL_VECTORS; v++)
 
-/* Bring these bytes near, while something else is done. */
-INLINE void ask_for(const char *bytes, int count) {
+/* Prefetches up to 128 bytes. */
+INLINE void prefetch(const char *bytes, int count) {
     __builtin_prefetch(bytes, 0, 2);
     if (count > 64) __builtin_prefetch(bytes + 64, 0, 2);
 }
@@ -42,16 +42,16 @@ INLINE floats load_half(const uint16_t *from) {
 #endif
 }
 
-/* Add up to ROWS rows of x, interleaved, times `depth` rows of a panel to y; `begin` with the bias. `rows` and `half` are
-   known where this is inlined. Meanwhile what comes next is asked for, `pace` bytes for every row of the panel. */
-INLINE void block_floats(int rows, int half, int depth, const float *x, const void *panel, const char *next, int pace,
-                         const float *begin, float *y, ptrdiff_t y_stride) {
+/* y += up to ROWS interleaved rows of x times `depth` rows of a panel; the sum starts from `begin`, the bias, if given.
+   `rows` and `half` are constants where this is inlined. `next` is prefetched meanwhile, `prefetch_bytes` per panel row. */
+INLINE void block_floats(int rows, int half, int depth, const float *x, const void *panel, const char *next,
+                         int prefetch_bytes, const float *begin, float *y, ptrdiff_t y_stride) {
     floats total[ROWS][PANEL_VECTORS];
     EACH_ROW EACH_VECTOR total[i][v] = load(begin ? begin + v * WIDTH : y + i * y_stride + v * WIDTH);
     const int bytes = PANEL * (half ? 2 : 4);
     for (int k = 0; k < depth; k++) {
         const char *here = (const char *)panel + (ptrdiff_t)k * bytes;
-        ask_for(next + (ptrdiff_t)k * pace, pace);
+        prefetch(next + (ptrdiff_t)k * prefetch_bytes, prefetch_bytes);
         floats w[PANEL_VECTORS];
         EACH_VECTOR w[v] = half ? load_half((const uint16_t *)here + v * WIDTH) : load((const float *)here + v * WIDTH);
         EACH_ROW {
@@ -62,7 +62,7 @@ INLINE void block_floats(int rows, int half, int depth, const float *x, const vo
     EACH_ROW EACH_VECTOR store(y + i * y_stride + v * WIDTH, total[i][v]);
 }
 
-/* total += four products of bytes, for every column. */
+/* total += four byte products per column. */
 INLINE ints four_products(ints total, const uint8_t *x, const int8_t *w) {
 #if defined(__AVX512VNNI__)
     int32_t four;
@@ -73,7 +73,7 @@ INLINE ints four_products(ints total, const uint8_t *x, const int8_t *w) {
     memcpy(&four, x, 4);
     return (ints)_mm256_dpbusd_avx_epi32((__m256i)total, _mm256_set1_epi32(four), _mm256_loadu_si256((const __m256i *)w));
 #elif defined(__AVX2__) && WIDTH == 8
-    /* In 16 bits, where pairs cannot overflow: 255 * 127 * 2 is too much for the instruction that takes bytes. */
+    /* In 16 bits, where pairs cannot overflow: 255 * 127 * 2 overflows the byte instruction. */
     int32_t four;
     memcpy(&four, x, 4);
     __m256i wide_x = _mm256_cvtepu8_epi16(_mm_set1_epi32(four));
@@ -87,15 +87,15 @@ INLINE ints four_products(ints total, const uint8_t *x, const int8_t *w) {
 #endif
 }
 
-/* The same with bytes; the sums are whole numbers, so their order does not matter. `worth`: of one step of each row. */
+/* The same in int8; the sums are integers, so their order does not matter. `row_scale`: quantisation step of each row. */
 INLINE void block_bytes(int rows, const product *by, const uint8_t *x, ptrdiff_t x_stride, int column, const char *next,
-                        int pace, const float *worth, float *y, ptrdiff_t y_stride) {
+                        int prefetch_bytes, const float *row_scale, float *y, ptrdiff_t y_stride) {
     ints total[ROWS][PANEL_VECTORS];
     EACH_ROW EACH_VECTOR total[i][v] = (ints){0};
     int depth = (by->inputs + 3) / 4, bytes = PANEL * 4;
     const int8_t *panel = (const int8_t *)by->weight + (ptrdiff_t)column * depth * 4;
     for (int k = 0; k < depth; k++, panel += bytes) {
-        ask_for(next + (ptrdiff_t)k * pace, pace);
+        prefetch(next + (ptrdiff_t)k * prefetch_bytes, prefetch_bytes);
         EACH_ROW EACH_VECTOR total[i][v] = four_products(total[i][v], x + i * x_stride + 4 * k, panel + v * WIDTH * 4);
     }
     EACH_VECTOR {
@@ -104,12 +104,12 @@ INLINE void block_bytes(int rows, const product *by, const uint8_t *x, ptrdiff_t
         floats scale = load(by->scale + c), bias = load(by->bias + c);
         EACH_ROW {
             floats whole = __builtin_convertvector(total[i][v] - sums, floats);
-            store(y + i * y_stride + c, whole * (worth[i] * scale) + bias);
+            store(y + i * y_stride + c, whole * (row_scale[i] * scale) + bias);
         }
     }
 }
 
-/* Up to ROWS rows; the number is made a constant, so that the sums live in registers. */
+/* Up to ROWS rows; dispatches to a constant row count, so that the sums stay in registers. */
 #define BY_ROWS(rows, CALL)                                                                                            \
     switch (rows) {                                                                                                    \
     case 1: CALL(1); break;                                                                                            \
@@ -138,8 +138,8 @@ INLINE void block_bytes(int rows, const product *by, const uint8_t *x, ptrdiff_t
 #define BY_MORE_ROWS(CALL)
 #endif
 
-/* Whole numbers from 1 to 255 for a row, 128 for nothing; returns what one step is worth. */
-static float quantise(int size, const float *x, uint8_t *steps) {
+/* Quantises a row to integers from 1 to 255, with 128 for zero; returns the quantisation step. */
+static float quantise(int size, const float *x, uint8_t *quantised) {
     floats top = {0};
     ints wrong = {0};
     for (int i = 0; i < size; i += WIDTH) {
@@ -148,25 +148,25 @@ static float quantise(int size, const float *x, uint8_t *steps) {
         wrong |= part != part;
     }
     float most = largest(top);
-    float worth = most / 127, inverse = most > 0 ? 127 / most : 0;
+    float row_scale = most / 127, inverse = most > 0 ? 127 / most : 0;
     int i = 0;
-    for (; i < size; i++) { /* adding 1.5 * 2^23 rounds; the low bits are the number */
+    for (; i < size; i++) { /* adding 1.5 * 2^23 (+ 128) rounds; the low bits are the integer */
         float shifted = x[i] * inverse + 12583040.0f;
         uint32_t bits;
         memcpy(&bits, &shifted, 4);
-        steps[i] = (uint8_t)bits;
+        quantised[i] = (uint8_t)bits;
     }
-    for (; i % 4; i++) steps[i] = 128;
-    return any(wrong) ? NAN : worth; /* what is no number stays none */
+    for (; i % 4; i++) quantised[i] = 128;
+    return any(wrong) ? NAN : row_scale; /* NaN stays NaN */
 }
 
 typedef float four_floats __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t four_ints __attribute__((vector_size(16)));
 
-/* Numbers that are read together stand together: the first of all rows, the second of all rows, ... */
+/* Interleaves rows so that numbers read together are adjacent: the first of all rows, the second of all rows, ... */
 static void interleave(int rows, int size, const float *x, ptrdiff_t x_stride, float *out) {
     int i = 0;
-    for (; i + 4 <= rows; i += 4) { /* squares of 4 x 4 are turned over in registers */
+    for (; i + 4 <= rows; i += 4) { /* 4 x 4 squares are transposed in registers */
         const float *from = x + i * x_stride;
         float *to = out + i;
         int k = 0;
@@ -186,45 +186,47 @@ static void interleave(int rows, int size, const float *x, ptrdiff_t x_stride, f
         for (int k = 0; k < size; k++) out[(ptrdiff_t)k * rows + i] = x[i * x_stride + k];
 }
 
-/* y = x W + b for `count` rows. `room`: for all of x once more, and two floats more a row. */
+/* y = x W + b for `count` rows. `scratch`: buffer of the size of x plus two floats per row. */
 static void multiply(const product *by, int count, const float *x, ptrdiff_t x_stride, float *y, ptrdiff_t y_stride,
-                     float *room) {
+                     float *scratch) {
     int blocks = (count + ROWS - 1) / ROWS;
-#define FIRST_ROW(b) ((int)((int64_t)count * (b) / blocks)) /* blocks of like size: small ones waste registers */
+#define FIRST_ROW(b) ((int)((int64_t)count * (b) / blocks)) /* blocks of similar size: small ones waste registers */
     if (by->precision == INT8) {
         int stride = (by->inputs + 3) / 4 * 4;
-        float *worth = room;
-        uint8_t *steps = (uint8_t *)(room + count);
-        for (int i = 0; i < count; i++) worth[i] = quantise(by->inputs, x + i * x_stride, steps + (ptrdiff_t)i * stride);
+        float *row_scale = scratch;
+        uint8_t *quantised = (uint8_t *)(scratch + count);
+        for (int i = 0; i < count; i++)
+            row_scale[i] = quantise(by->inputs, x + i * x_stride, quantised + (ptrdiff_t)i * stride);
         for (int column = 0; column < by->outputs; column += PANEL)
             for (int b = 0; b < blocks; b++) {
-                int row = FIRST_ROW(b), rows = FIRST_ROW(b + 1) - row, pace = PANEL * 4 / blocks;
-                const char *next = (const char *)by->weight + (ptrdiff_t)(column + PANEL) * stride + (ptrdiff_t)b * stride / 4 * pace;
-                const uint8_t *from = steps + (ptrdiff_t)row * stride;
-#define BYTES(n) block_bytes(n, by, from, stride, column, next, pace, worth + row, y + row * y_stride, y_stride)
+                int row = FIRST_ROW(b), rows = FIRST_ROW(b + 1) - row, prefetch_bytes = PANEL * 4 / blocks;
+                const char *next = (const char *)by->weight + (ptrdiff_t)(column + PANEL) * stride +
+                                   (ptrdiff_t)b * stride / 4 * prefetch_bytes;
+                const uint8_t *from = quantised + (ptrdiff_t)row * stride;
+#define BYTES(n) block_bytes(n, by, from, stride, column, next, prefetch_bytes, row_scale + row, y + row * y_stride, y_stride)
                 BY_ROWS(rows, BYTES)
             }
         return;
     }
-    int half = by->precision == FLOAT16, bytes_a_row = PANEL * (half ? 2 : 4);
+    int half = by->precision == FLOAT16, bytes_per_row = PANEL * (half ? 2 : 4);
     for (int b = 0; b < blocks && count > 1; b++) {
         int row = FIRST_ROW(b);
-        interleave(FIRST_ROW(b + 1) - row, by->inputs, x + row * x_stride, x_stride, room + (ptrdiff_t)row * by->inputs);
+        interleave(FIRST_ROW(b + 1) - row, by->inputs, x + row * x_stride, x_stride, scratch + (ptrdiff_t)row * by->inputs);
     }
-    if (count > 1) x = room;
+    if (count > 1) x = scratch;
     for (int column = 0; column < by->outputs; column += PANEL)
         for (int first = 0; first < by->inputs; first += DEPTH) {
             int depth = by->inputs - first < DEPTH ? by->inputs - first : DEPTH;
-            const char *panel = (const char *)by->weight + ((ptrdiff_t)column / PANEL * by->inputs + first) * bytes_a_row;
+            const char *panel = (const char *)by->weight + ((ptrdiff_t)column / PANEL * by->inputs + first) * bytes_per_row;
             for (int b = 0; b < blocks; b++) {
                 int row = FIRST_ROW(b), rows = FIRST_ROW(b + 1) - row;
-                int pace = bytes_a_row / blocks; /* every block asks for its share of the next panel */
-                const char *next = panel + (ptrdiff_t)depth * (bytes_a_row + b * pace);
+                int prefetch_bytes = bytes_per_row / blocks; /* every block prefetches its share of the next panel */
+                const char *next = panel + (ptrdiff_t)depth * (bytes_per_row + b * prefetch_bytes);
                 const float *begin = first == 0 ? by->bias + column : NULL;
                 const float *from = x + (ptrdiff_t)row * by->inputs + (ptrdiff_t)first * rows;
                 float *to = y + row * y_stride + column;
-#define FLOATS(n) block_floats(n, 0, depth, from, panel, next, pace, begin, to, y_stride)
-#define HALVES(n) block_floats(n, 1, depth, from, panel, next, pace, begin, to, y_stride)
+#define FLOATS(n) block_floats(n, 0, depth, from, panel, next, prefetch_bytes, begin, to, y_stride)
+#define HALVES(n) block_floats(n, 1, depth, from, panel, next, prefetch_bytes, begin, to, y_stride)
                 if (half) BY_ROWS(rows, HALVES) else BY_ROWS(rows, FLOATS)
             }
         }

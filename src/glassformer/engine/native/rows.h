@@ -1,4 +1,4 @@
-/* What happens to one row at a time: norms, activations, softmax, the likeliest tokens. */
+/* Operations on a single row: norms, activations, softmax, the most likely tokens. */
 
 #pragma once
 
@@ -7,16 +7,16 @@
 enum activation { RELU, GELU, GELU_TANH, SILU };
 
 typedef struct {
-    const float *weight; /* in whole panels; NULL: there is no such norm */
-    const float *bias;   /* NULL: the root mean square kind, which takes no mean off */
+    const float *weight; /* in whole panels; NULL: no norm */
+    const float *bias;   /* NULL: RMSNorm, which does not subtract the mean */
 } norm;
 
-/* Part of a row that may end within it; behind its end stands `fill`. */
+/* A vector of a row, with `fill` beyond the end of the row. */
 INLINE floats part_of(const float *x, int from, int size, float fill) {
     return size - from < WIDTH ? load_part(x + from, size - from, fill) : load(x + from);
 }
 
-/* In place or not; behind the end of the row zeros are written, up to a whole vector. */
+/* In place or not; the row is padded with zeros to a whole vector. */
 static void normalise(const norm *by, float eps, int size, const float *x, float *y) {
     floats total = {0}, squares = {0};
     float mean = 0;
@@ -36,12 +36,12 @@ static void normalise(const norm *by, float eps, int size, const float *x, float
     }
 }
 
-/* x += y, and a vector more at most. */
+/* x += y; touches up to one vector beyond the end. */
 static void add(int size, float *x, const float *y) {
     for (int i = 0; i < size; i += WIDTH) store(x + i, load(x + i) + load(y + i));
 }
 
-/* A recurrent unit's step: the new cell, c = f c + (1 - f) x with f = 1 / (1 + e^-g), and what goes on of it, relu(c). */
+/* One step of an SSRU: the new cell, c = f c + (1 - f) x with f = 1 / (1 + e^-g), and its output, relu(c). */
 static void recur(int size, const float *x, const float *g, const float *past, float *cell, float *y) {
     for (int i = 0; i < size; i += WIDTH) {
         floats forget = 1.0f / (1.0f + exponential(-load(g + i)));
@@ -65,7 +65,7 @@ INLINE floats activated(enum activation kind, floats x) {
     return x;
 }
 
-/* In place; `size` is a whole number of vectors. What is `gated`, if anything, is multiplied by it. */
+/* In place; `size` is a multiple of WIDTH. The result is multiplied by `gated`, if given. */
 static void activate(enum activation kind, int size, float *x, const float *gated) {
     for (int i = 0; i < size; i += WIDTH) {
         floats y = activated(kind, load(x + i));
@@ -74,8 +74,8 @@ static void activate(enum activation kind, int size, float *x, const float *gate
     }
 }
 
-/* Turn the pairs of columns (i, i + size/2) by the angles of a position, in place. */
-static void turn(int size, float *x, const float *cos, const float *sin) {
+/* Rotates the pairs of columns (i, i + size/2) by the angles of a position, in place. */
+static void rotate(int size, float *x, const float *cos, const float *sin) {
     for (int i = 0, half = size / 2; i < half; i++) {
         float left = x[i], right = x[i + half];
         x[i] = left * cos[i] - right * sin[i];
@@ -83,7 +83,7 @@ static void turn(int size, float *x, const float *cos, const float *sin) {
     }
 }
 
-/* e^(x - the largest) in place, divided by their sum; behind the last stands -inf, up to a whole vector. */
+/* softmax in place, e^(x - max) / sum; x must be padded with -inf to a whole vector. */
 static void softmax(int count, float *x) {
     floats best = all(-INFINITY), total = {0};
     for (int i = 0; i < count; i += WIDTH) best = larger(load(x + i), best);
@@ -97,7 +97,7 @@ static void softmax(int count, float *x) {
     for (int i = 0; i < count; i += WIDTH) store(x + i, load(x + i) * factor);
 }
 
-/* log of the sum of e^x; not a number if any x is none. */
+/* log of the sum of e^x; NaN if any x is NaN. */
 static float log_sum(int size, const float *x) {
     floats best = all(-INFINITY), total = {0};
     ints wrong = {0};
@@ -113,7 +113,7 @@ static float log_sum(int size, const float *x) {
     return top + logf(sum(total));
 }
 
-/* A logit as a log-probability; rounding may lift a certainty above 0. */
+/* A logit as a log-probability; rounding may push it above 0. */
 INLINE float log_p_of(float logit, float log_sum) {
     float log_p = logit - log_sum;
     return log_p > 0 ? 0 : log_p;
@@ -125,11 +125,11 @@ static int among(int32_t one, int count, const int32_t *these) {
     return 0;
 }
 
-/* The `count` largest and their places, largest first, none of `never` among them; of equals, the first. */
+/* The `count` largest values and their indices, largest first, excluding `never`; the first of equals. */
 static void largest_of(int size, const float *x, int n_never, const int32_t *never, int count, float *values,
                        int32_t *places) {
     for (int k = 0; k < count; k++) values[k] = -INFINITY, places[k] = 0;
-    float bar = -INFINITY; /* what the last of them must be beaten by */
+    float bar = -INFINITY; /* the smallest of them, which a new value must exceed */
     for (int i = 0; i < size; i += WIDTH) {
         if (!any(part_of(x, i, size, -INFINITY) > all(bar))) continue;
         for (int j = i; j < i + WIDTH && j < size; j++) {

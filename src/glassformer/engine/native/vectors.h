@@ -1,7 +1,7 @@
-/* As many floats as one register holds, and the few functions of them that a Transformer needs.
+/* SIMD vectors of floats, and the few functions of them that a Transformer needs.
 
-   Written with the vector types of gcc and clang, so that one text serves every processor. Sums run in an order that
-   depends on the length alone: the same row gives the same bits, whatever stands beside it. */
+   Written with the vector types of gcc and clang, so that one source serves every processor. The order of summation
+   depends on the length only: the same row gives bitwise the same result, whatever the other rows are. */
 
 #pragma once
 
@@ -17,8 +17,8 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* WIDTH floats fill a register. A product holds ROWS x PANEL_VECTORS of them as sums under way: as many as there are
-   registers, with some left for what is multiplied. */
+/* WIDTH floats fill a register. A product keeps ROWS x PANEL_VECTORS registers of partial sums: as many as there are,
+   with some left for the operands. */
 #if defined(__AVX512F__)
 #define WIDTH 16
 #define PANEL_VECTORS 2
@@ -38,7 +38,7 @@
 #endif
 #define PANEL (WIDTH * PANEL_VECTORS)
 
-/* Rows begin where they must, so nothing is said of alignment. */
+/* Rows may begin at any float, so no larger alignment is assumed. */
 typedef float floats __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
 typedef int32_t ints __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
 
@@ -65,9 +65,9 @@ INLINE floats load(const float *from) { return *(const floats *)from; }
 INLINE void store(float *to, floats x) { *(floats *)to = x; }
 INLINE floats all(float x) { return x - (floats){0}; }
 
-/* Where `mask` is set a, elsewhere b. */
+/* a where `mask` is set, otherwise b. */
 INLINE floats choose(ints mask, floats a, floats b) { return (floats)(((ints)a & mask) | ((ints)b & ~mask)); }
-/* If either is no number: b. */
+/* b if either is NaN. */
 #if defined(__AVX512F__)
 INLINE floats larger(floats a, floats b) { return (floats)_mm512_max_ps((__m512)a, (__m512)b); }
 INLINE floats smaller(floats a, floats b) { return (floats)_mm512_min_ps((__m512)a, (__m512)b); }
@@ -79,10 +79,10 @@ INLINE floats larger(floats a, floats b) { return choose(a > b, a, b); }
 INLINE floats smaller(floats a, floats b) { return choose(a < b, a, b); }
 #endif
 
-/* The sums of neighbours: first those of a, then those of b. */
+/* The sums of adjacent pairs: first those of a, then those of b. */
 INLINE floats pairs(floats a, floats b) { return SHUFFLE(ints, a, b, EVEN) + SHUFFLE(ints, a, b, ODD); }
 
-/* Of WIDTH vectors the sum of each, in one. The vectors are written over. */
+/* The sums of WIDTH vectors, as one vector. The input is overwritten. */
 INLINE floats sums(floats x[WIDTH]) {
     _Pragma("GCC unroll 4") for (int count = WIDTH / 2; count; count /= 2)
         _Pragma("GCC unroll 8") for (int i = 0; i < count; i++) x[i] = pairs(x[2 * i], x[2 * i + 1]);
@@ -109,10 +109,10 @@ INLINE int any(ints mask) {
 #endif
 }
 
-/* The first `count` as they are, and `fill` behind them. */
+/* The first `count` floats of x, then `fill`. */
 INLINE floats filled(floats x, int count, float fill) { return choose((ints){PLACES} < count, x, all(fill)); }
 
-/* The last few floats of a row, and `fill` behind them. What is not the row's is not read. */
+/* The last `count` floats of a row, then `fill`. Nothing beyond the row is read. */
 INLINE floats load_part(const float *from, int count, float fill) {
 #if defined(__AVX512F__)
     return (floats)_mm512_mask_loadu_ps((__m512)all(fill), (__mmask16)((1u << count) - 1), from);
@@ -123,10 +123,10 @@ INLINE floats load_part(const float *from, int count, float fill) {
 #endif
 }
 
-/* e^x to about one unit in the last place; below -87 it is as good as nothing. */
+/* e^x to about one unit in the last place; x is clamped to -87.3, where e^x is negligible. */
 INLINE floats exponential(floats x) {
     x = larger(smaller(x, all(88.0f)), all(-87.3f));
-    floats magic = all(12582912.0f); /* 1.5 * 2^23: adding it rounds to a whole number */
+    floats magic = all(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
     floats whole = x * 1.44269504088896f + magic;
     ints power = (ints)whole - (ints)magic;
     whole -= magic;

@@ -1,4 +1,4 @@
-"""Hugging Face's directories, in and out. Nothing here needs the package `transformers`."""
+"""Import and export of Hugging Face model directories, without the package `transformers`."""
 
 from glassformer.interop.hugging_face.pretrained_directory import (
     as_transformers,

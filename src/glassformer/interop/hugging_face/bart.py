@@ -1,4 +1,4 @@
-"""Hugging Face's BART and mBART: learned positions that begin at 2, and a norm on the embeddings."""
+"""Hugging Face's BART and mBART: learned positions with offset 2, and a norm on the embeddings."""
 
 from pathlib import Path
 from typing import Any
@@ -6,31 +6,31 @@ from typing import Any
 from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
-from glassformer.data.foreign_tokenizer import by_number
-from glassformer.interop.bounded_files import read_merges, read_numbers
+from glassformer.data.foreign_tokenizer import pieces_by_id
+from glassformer.interop.bounded_files import read_merges, read_vocab_json
 from glassformer.interop.foreign_options import ForeignOptions
-from glassformer.interop.hugging_face.bart_like import BartLike, read_sizes, take_bias, take_embeddings
+from glassformer.interop.hugging_face.bart_like import BartLike, pop_shared_embedding, pop_zero_bias, read_sizes
 from glassformer.interop.hugging_face.marian_mt import marian_tokenizer, write_marian_tokenizer
 from glassformer.interop.hugging_face.multilingual import (
     MBART_LANGUAGES,
     multilingual_tokenizer,
     write_multilingual_tokenizer,
 )
-from glassformer.interop.tokenizer_files import models_of, write_numbers
+from glassformer.interop.tokenizer_files import segmentation_models, write_vocab_json
 from glassformer.interop.untrusted_files import inside, write_json
 from glassformer.model import ModelConfig
 
 OFFSET = 2
-"""The number of the first position, from fairseq, which counts from behind the padding token."""
+"""The index of the first position, from fairseq, which counts from after the padding token."""
 
 
 class BartFamily(BartLike):
-    """Norms last (BART) or first (mBART)."""
+    """Post-norm (BART) or pre-norm (mBART)."""
 
-    PASSED_OVER = ("model.encoder.version", "model.decoder.version")
+    IGNORED_TENSORS = ("model.encoder.version", "model.decoder.version")
 
     def read_config(self, options: ForeignOptions, weights: dict[str, Tensor]) -> ModelConfig:
-        options.only(
+        options.require(
             normalize_before=self.norm_first,
             normalize_embedding=True,
             add_final_layer_norm=self.norm_first,
@@ -39,36 +39,36 @@ class BartFamily(BartLike):
         )
         return ModelConfig(
             vocab_size=options["vocab_size"],
-            share_embeddings=take_embeddings(weights),
+            share_embeddings=pop_shared_embedding(weights),
             positions="learned",
             max_positions=options["max_position_embeddings"] + OFFSET,
             position_offset=OFFSET,
             embedding_norm=True,
             norm_first=self.norm_first,
-            output_bias=take_bias(weights),
+            output_bias=pop_zero_bias(weights),
             **read_sizes(options),
         )
 
-    def cannot(self, config: ModelConfig) -> dict[str, bool]:
+    def unsupported_by_family(self, config: ModelConfig) -> dict[str, bool]:
         return {
             "positions": config.positions != "learned",
             "position_offset": config.position_offset != OFFSET,
             "embedding_norm": not config.embedding_norm,
         }
 
-    def write_config(self, config: ModelConfig, longest: int) -> dict[str, Any]:
+    def write_config(self, config: ModelConfig, max_tokens: int) -> dict[str, Any]:
         return super().write_config(config, config.max_positions - OFFSET)
 
     def read_tokenizer(self, directory: Path, options: ForeignOptions, config: ModelConfig) -> ForeignTokenizer | None:
-        """BART: vocab.json and merges.txt, byte-level. mBART: a SentencePiece model and codes of languages."""
+        """BART: vocab.json and merges.txt, byte-level BPE. mBART: a SentencePiece model and language codes."""
         if self.norm_first:
             return multilingual_tokenizer(directory, config, MBART_LANGUAGES) or marian_tokenizer(directory, config)
         if not all((directory / name).exists() for name in ("vocab.json", "merges.txt")):
             return marian_tokenizer(directory, config)
-        numbers = read_numbers(directory, "vocab.json", config.vocab_size)
-        if numbers.get("<mask>") == config.vocab_size:
-            del numbers["<mask>"]  # models for summaries were cut off before it, their vocabularies were not
-        vocabulary = by_number(numbers, config.vocab_size)
+        ids = read_vocab_json(directory, "vocab.json", config.vocab_size)
+        if ids.get("<mask>") == config.vocab_size:
+            del ids["<mask>"]  # summarisation models have no row for it, but their vocabularies have it
+        vocabulary = pieces_by_id(ids, config.vocab_size)
         merges = read_merges(inside(directory, "merges.txt"), config.vocab_size)
         settings = ForeignSettings(
             cut="byte-level",
@@ -87,8 +87,8 @@ class BartFamily(BartLike):
             write_multilingual_tokenizer(tokenizer, directory, "MBart50Tokenizer")
             write_marian_tokenizer(tokenizer, directory)
         elif isinstance(tokenizer, ForeignTokenizer) and tokenizer.settings.cut == "byte-level":
-            write_numbers(tokenizer, "source", directory / "vocab.json")
-            (directory / "merges.txt").write_bytes(models_of(tokenizer)["source"])
+            write_vocab_json(tokenizer, "source", directory / "vocab.json")
+            (directory / "merges.txt").write_bytes(segmentation_models(tokenizer)["source"])
             write_json(directory / "tokenizer_config.json", {"tokenizer_class": "BartTokenizer"})
         else:
             write_marian_tokenizer(tokenizer, directory)

@@ -1,42 +1,42 @@
-"""What Hugging Face's Marian, Pegasus, BART, mBART and M2M100 have in common: names, settings, shared matrices."""
+"""Common base of Hugging Face's Marian, Pegasus, BART, mBART and M2M100: names, settings, shared matrices."""
 
 from typing import Any
 
 from torch import Tensor
 
 from glassformer.interop.fairseq_names import fairseq_names
-from glassformer.interop.foreign_options import ForeignOptions, refusals
+from glassformer.interop.foreign_options import ForeignOptions, unsupported_options
 from glassformer.interop.name_table import NameTable
-from glassformer.interop.untrusted_files import same
+from glassformer.interop.untrusted_files import tensors_equal
 from glassformer.model import ModelConfig, Transformer
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu", "gelu_new": "gelu-tanh"}
 THEIR_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu-tanh": "gelu_new", "silu": "swish"}
 ROWS = (("final_logits_bias", "output_projection.bias"), ("lm_head.weight", "output_projection.weight"))
-TABLE = fairseq_names("model.", ("model.shared.weight", "shared.weight"), *ROWS)
-"""Of Marian, BART and mBART. `shared.weight` is no name of ours: `take_embeddings` says whose it is."""
-SHARED = fairseq_names("model.", ("model.shared.weight", "encoder.embedding.weight"), *ROWS)
-"""The same, for writing a model with one embedding."""
+NAMES = fairseq_names("model.", ("model.shared.weight", "shared.weight"), *ROWS)
+"""For import. `shared.weight` is not a name of ours: `pop_shared_embedding` assigns it."""
+SHARED_NAMES = fairseq_names("model.", ("model.shared.weight", "encoder.embedding.weight"), *ROWS)
+"""For export of a model with shared embeddings."""
 
 
 class BartLike:
-    """One of these families: what it is called, whether its norms come first."""
+    """One of these families: its names, and whether it is pre-norm."""
 
-    PASSED_OVER: tuple[str, ...] = ()
+    IGNORED_TENSORS: tuple[str, ...] = ()
 
     def __init__(self, title: str, kind: str, architecture: str, norm_first: bool) -> None:
         self.TITLE = title
         self.kind, self.architecture, self.norm_first = kind, architecture, norm_first
 
     def names(self, config: ModelConfig | None = None) -> NameTable:
-        return SHARED if config is not None and config.share_embeddings else TABLE
+        return SHARED_NAMES if config is not None and config.share_embeddings else NAMES
 
-    def cannot(self, config: ModelConfig) -> dict[str, bool]:
-        """Which options a family cannot have beside what none can."""
+    def unsupported_by_family(self, config: ModelConfig) -> dict[str, bool]:
+        """The options that this family does not support, in addition to those that none supports."""
         raise NotImplementedError
 
-    def refused(self, config: ModelConfig) -> list[str]:
-        wrong = {
+    def unsupported(self, config: ModelConfig) -> list[str]:
+        is_unsupported = {
             "norm": config.norm != "layer",
             "norm_first": config.norm_first != self.norm_first,
             "norm_eps": config.norm_eps != 1e-5,
@@ -48,24 +48,24 @@ class BartLike:
             "d_head": config.d_head * config.n_heads != config.d_model,
             "share_embeddings": not config.share_embeddings and config.tie_output,  # all three matrices, or none
         }
-        return refusals(config, wrong | self.cannot(config))
+        return unsupported_options(config, is_unsupported | self.unsupported_by_family(config))
 
-    def tables(self, model: Transformer, longest: int) -> dict[str, Tensor]:
-        """Where nothing is shared they still have a place for what would be."""
+    def extra_tensors(self, model: Transformer, max_tokens: int) -> dict[str, Tensor]:
+        """Their files have a tensor for the shared embedding even if nothing is shared."""
         embedding = model.encoder.embedding.weight.detach()
         return {} if model.config.share_embeddings else {"model.shared.weight": embedding.clone()}
 
-    def write_config(self, config: ModelConfig, longest: int) -> dict[str, Any]:
+    def write_config(self, config: ModelConfig, max_tokens: int) -> dict[str, Any]:
         return {
             "model_type": self.kind,
             "architectures": [self.architecture],
-            "max_position_embeddings": longest,
+            "max_position_embeddings": max_tokens,
             **write_sizes(config),
         }
 
 
 def read_sizes(options: ForeignOptions) -> dict[str, Any]:
-    """What Marian, BART, mBART and M2M100 call alike."""
+    """The settings that have the same names in all these families, as ours."""
     return {
         "d_model": options["d_model"],
         "n_heads": options.same("encoder_attention_heads", "decoder_attention_heads"),
@@ -85,7 +85,7 @@ def read_sizes(options: ForeignOptions) -> dict[str, Any]:
 
 
 def write_sizes(config: ModelConfig) -> dict[str, Any]:
-    """The same, the other way round."""
+    """The inverse of `read_sizes`: our settings as theirs."""
     return {
         "vocab_size": config.vocab_size,
         "d_model": config.d_model,
@@ -112,21 +112,21 @@ def write_sizes(config: ModelConfig) -> dict[str, Any]:
     }
 
 
-def take_embeddings(weights: dict[str, Tensor]) -> bool:
-    """Whether source and target share one embedding: theirs may stand under three names."""
+def pop_shared_embedding(weights: dict[str, Tensor]) -> bool:
+    """Whether source and target share one embedding, which their files may hold under three names; keeps one."""
     shared = weights.pop("shared.weight", None)
     names = ("encoder.embedding.weight", "decoder.embedding.weight")
     if shared is not None:
         for name in names:
             weights.setdefault(name, shared)
-    shares = same(weights, *names)
+    shares = tensors_equal(weights, *names)
     if shares:
         del weights["decoder.embedding.weight"]
     return shares
 
 
-def take_bias(weights: dict[str, Tensor]) -> bool:
-    """Whether there is a bias of the output that does something; it loses its first axis, or goes."""
+def pop_zero_bias(weights: dict[str, Tensor]) -> bool:
+    """Whether the output has a non-zero bias; it is flattened, and removed if it is zero."""
     bias = weights.get("output_projection.bias")
     if bias is None:
         return False

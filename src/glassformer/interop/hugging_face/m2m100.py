@@ -1,4 +1,4 @@
-"""Hugging Face's M2M100 and NLLB: norms first, fairseq's sine waves, a hundred languages and more."""
+"""Hugging Face's M2M100 and NLLB: pre-norm, fairseq's sinusoidal positions, a hundred languages and more."""
 
 from pathlib import Path
 
@@ -6,28 +6,28 @@ from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ForeignTokenizer
 from glassformer.interop.foreign_options import ForeignOptions
-from glassformer.interop.hugging_face.bart_like import BartLike, read_sizes, take_embeddings
+from glassformer.interop.hugging_face.bart_like import BartLike, pop_shared_embedding, read_sizes
 from glassformer.interop.hugging_face.marian_mt import marian_tokenizer, write_marian_tokenizer
 from glassformer.interop.hugging_face.multilingual import multilingual_tokenizer, write_multilingual_tokenizer
 from glassformer.model import ModelConfig
 
 
 class M2M100Family(BartLike):
-    PASSED_OVER = ("model.encoder.embed_positions.weights", "model.decoder.embed_positions.weights")
+    IGNORED_TENSORS = ("model.encoder.embed_positions.weights", "model.decoder.embed_positions.weights")
 
     def read_config(self, options: ForeignOptions, weights: dict[str, Tensor]) -> ModelConfig:
-        options.only(normalize_before=True, normalize_embedding=False, static_position_embeddings=True)
+        options.require(normalize_before=True, normalize_embedding=False, static_position_embeddings=True)
         sizes = read_sizes(options)
         return ModelConfig(
             vocab_size=options["vocab_size"],
-            share_embeddings=take_embeddings(weights),
+            share_embeddings=pop_shared_embedding(weights),
             positions="sinusoidal-fairseq",
-            position_offset=sizes["pad_id"] + 1,  # fairseq counts from behind the padding token
+            position_offset=sizes["pad_id"] + 1,  # fairseq counts from after the padding token
             norm_first=True,
             **sizes,
         )
 
-    def cannot(self, config: ModelConfig) -> dict[str, bool]:
+    def unsupported_by_family(self, config: ModelConfig) -> dict[str, bool]:
         return {
             "positions": config.positions != "sinusoidal-fairseq",
             "position_offset": config.position_offset != config.pad_id + 1,

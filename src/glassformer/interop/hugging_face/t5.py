@@ -1,4 +1,4 @@
-"""Hugging Face's T5 (1.0 and 1.1) and mT5: relative positions, no biases, RMS norms, scores that are not scaled."""
+"""Hugging Face's T5 (1.0 and 1.1) and mT5: relative positions, no biases, RMS norms, unscaled scores."""
 
 from pathlib import Path
 from typing import Any
@@ -6,14 +6,14 @@ from typing import Any
 from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
-from glassformer.data.foreign_tokenizer import by_number
+from glassformer.data.foreign_tokenizer import pieces_by_id
 from glassformer.data.subword_segmentation import SentencePieceSegmenter
 from glassformer.interop.bounded_files import read_spm
-from glassformer.interop.foreign_options import ForeignOptions, refusals
+from glassformer.interop.foreign_options import ForeignOptions, unsupported_options
 from glassformer.interop.hugging_face.marian_mt import marian_tokenizer, write_marian_tokenizer
 from glassformer.interop.name_table import NameTable
-from glassformer.interop.tokenizer_files import models_of
-from glassformer.interop.untrusted_files import inside, same, write_json
+from glassformer.interop.tokenizer_files import segmentation_models
+from glassformer.interop.untrusted_files import inside, tensors_equal, write_json
 from glassformer.model import ModelConfig, Transformer
 
 FEED_FORWARDS = {
@@ -22,7 +22,7 @@ FEED_FORWARDS = {
     "gelu_new": ("gelu-tanh", False),
     "silu": ("silu", False),
     "gated-relu": ("relu", True),
-    "gated-gelu": ("gelu-tanh", True),  # their "gelu" behind a gate is the one by tanh
+    "gated-gelu": ("gelu-tanh", True),  # their gated "gelu" is the tanh approximation
     "gated-gelu_new": ("gelu-tanh", True),
     "gated-silu": ("silu", True),
 }
@@ -35,9 +35,9 @@ def _attention(theirs: str, ours: str) -> list[tuple[str, str]]:
     return [*rows, (f"{theirs}.o.weight", f"{ours}.out_proj.weight")]
 
 
-def _feed_forward(stack: str, place: int) -> list[tuple[str, str]]:
-    """It is their layer 1 in the encoder, and their layer 2 in the decoder."""
-    theirs, ours = f"{stack}.block.{{n}}.layer.{place}", f"{stack}.layers.{{n}}"
+def _feed_forward(stack: str, index: int) -> list[tuple[str, str]]:
+    """Feed-forward is their layer 1 in the encoder and layer 2 in the decoder."""
+    theirs, ours = f"{stack}.block.{{n}}.layer.{index}", f"{stack}.layers.{{n}}"
     return [
         (f"{theirs}.DenseReluDense.wi_0.weight", f"{ours}.feed_forward.gate_proj.weight"),
         (f"{theirs}.DenseReluDense.wi_1.weight", f"{ours}.feed_forward.up_proj.weight"),
@@ -60,23 +60,27 @@ ROWS = (
     *_feed_forward("decoder", 2),
     ("{stack}.final_layer_norm.weight", "{stack}.final_norm.weight"),
 )
-GATED = NameTable(*ROWS)
-PLAIN = NameTable(*(row for row in ROWS if ".wi_1." not in row[0]), *(row for row in ROWS if ".wi_1." in row[0]))
+GATED_NAMES = NameTable(*ROWS)
+UNGATED_NAMES = NameTable(
+    *(row for row in ROWS if ".wi_1." not in row[0]), *(row for row in ROWS if ".wi_1." in row[0])
+)
 
 
 class T5Family:
     TITLE = "Hugging Face T5"
-    PASSED_OVER = ("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",)  # left from its making
+    IGNORED_TENSORS = (
+        "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",
+    )  # unused, from the original checkpoints
 
     def names(self, config: ModelConfig | None = None) -> NameTable:
-        """Both read the same; only what is gated has wi_1."""
-        return PLAIN if config is not None and not config.gated else GATED
+        """Both tables import the same names; only gated models have wi_1."""
+        return UNGATED_NAMES if config is not None and not config.gated else GATED_NAMES
 
     def read_config(self, options: ForeignOptions, weights: dict[str, Tensor]) -> ModelConfig:
         activation, gated = options.choice("feed_forward_proj", FEED_FORWARDS, "relu")
         layers = options["num_layers"]
         output, embedding = "output_projection.weight", "encoder.embedding.weight"
-        ours = {
+        settings = {
             "vocab_size": options["vocab_size"],
             "d_model": options["d_model"],
             "n_heads": options["num_heads"],
@@ -92,7 +96,7 @@ class T5Family:
             "norm_eps": options.get("layer_norm_epsilon", 1e-6),
             "activation": activation,
             "gated": gated,
-            "tie_output": output not in weights or same(weights, output, embedding),
+            "tie_output": output not in weights or tensors_equal(weights, output, embedding),
             "scale_embeddings": False,
             "linear_bias": False,
             "scale_scores": False,
@@ -104,10 +108,10 @@ class T5Family:
             "eos_id": options.token("eos_token_id"),
             "bos_id": options.token("decoder_start_token_id", options.token("pad_token_id")),
         }
-        return ModelConfig(**ours)
+        return ModelConfig(**settings)
 
-    def refused(self, config: ModelConfig) -> list[str]:
-        wrong = {
+    def unsupported(self, config: ModelConfig) -> list[str]:
+        is_unsupported = {
             "positions": config.positions != "relative",
             "norm": config.norm != "rms",
             "norm_first": not config.norm_first,
@@ -120,14 +124,14 @@ class T5Family:
             "decoder_ssru": config.decoder_ssru,
         }
         if (config.activation, config.gated) not in FEED_FORWARDS.values():
-            wrong |= {"activation": True, "gated": True}
-        return refusals(config, wrong)
+            is_unsupported |= {"activation": True, "gated": True}
+        return unsupported_options(config, is_unsupported)
 
-    def tables(self, model: Transformer, longest: int) -> dict[str, Tensor]:
+    def extra_tensors(self, model: Transformer, max_tokens: int) -> dict[str, Tensor]:
         return {}
 
-    def write_config(self, config: ModelConfig, longest: int) -> dict[str, Any]:
-        words = {ours: theirs for theirs, ours in reversed(FEED_FORWARDS.items())}
+    def write_config(self, config: ModelConfig, max_tokens: int) -> dict[str, Any]:
+        kinds = {ours: theirs for theirs, ours in reversed(FEED_FORWARDS.items())}
         return {
             "model_type": "t5",
             "architectures": ["T5ForConditionalGeneration"],
@@ -141,8 +145,8 @@ class T5Family:
             "relative_attention_num_buckets": config.relative_buckets,
             "relative_attention_max_distance": config.relative_max_distance,
             "layer_norm_epsilon": config.norm_eps,
-            "feed_forward_proj": words[config.activation, config.gated],
-            "tie_word_embeddings": config.scale_output,  # what it means there: T5 1.1 is neither tied nor scaled
+            "feed_forward_proj": kinds[config.activation, config.gated],
+            "tie_word_embeddings": config.scale_output,  # its meaning in T5: 1.1 is neither tied nor scaled
             "dropout_rate": config.dropout,
             "pad_token_id": config.pad_id,
             "eos_token_id": config.eos_id,
@@ -151,15 +155,15 @@ class T5Family:
         }
 
     def read_tokenizer(self, directory: Path, options: ForeignOptions, config: ModelConfig) -> ForeignTokenizer | None:
-        """spiece.model, and behind its pieces the sentinels, counted from the end; mT5 has its own within."""
+        """spiece.model, followed by the sentinels in reverse order; mT5's model contains them."""
         if not (directory / "spiece.model").exists():
             return marian_tokenizer(directory, config)
         model = read_spm(inside(directory, "spiece.model"), config.vocab_size)
         pieces = SentencePieceSegmenter(model).pieces()
         sentinels = [] if any("<extra_id_" in piece for piece in pieces) else SENTINELS
-        known = [*pieces, *sentinels][: config.vocab_size]
-        numbers = {piece: number for number, piece in reversed(list(enumerate(known)))}
-        vocabulary = by_number(numbers, config.vocab_size)
+        pieces = [*pieces, *sentinels][: config.vocab_size]
+        ids = {piece: i for i, piece in reversed(list(enumerate(pieces)))}
+        vocabulary = pieces_by_id(ids, config.vocab_size)
         settings = ForeignSettings(
             cut="sentencepiece",
             joint=True,
@@ -171,9 +175,9 @@ class T5Family:
         return ForeignTokenizer.joint(settings, vocabulary, model)
 
     def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:
-        """T5's own as it came; theirs knows T5's numbers and likelihoods of pieces only, so others go as Marian's."""
+        """A T5 tokenizer unchanged; others as Marian's, since T5Tokenizer supports T5's ids and unigram scores only."""
         if isinstance(tokenizer, ForeignTokenizer) and _has_sentinels(tokenizer):
-            (directory / "spiece.model").write_bytes(models_of(tokenizer)["source"])
+            (directory / "spiece.model").write_bytes(segmentation_models(tokenizer)["source"])
             extra = len(tokenizer.settings.tags)
             write_json(directory / "tokenizer_config.json", {"tokenizer_class": "T5Tokenizer", "extra_ids": extra})
         else:

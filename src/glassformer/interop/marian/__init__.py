@@ -1,4 +1,4 @@
-"""Marian's own files, and those of Firefox's translations, which are Marian's."""
+"""Import of Marian's native files, which Firefox Translations uses as well."""
 
 from glassformer.interop.marian.marian_model import open_marian
 

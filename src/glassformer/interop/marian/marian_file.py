@@ -1,6 +1,6 @@
-"""Marian's model files, .npz and .bin, as tensors by name. Knows nothing of what the tensors are for.
+"""Reader for Marian's model files (.npz and .bin): tensors by name, without their meaning.
 
-Names, counts, shapes and sizes are held against the size of the file before anything is made from them.
+Names, counts, shapes and sizes are checked against the size of the file before they are used.
 """
 
 import math
@@ -15,23 +15,23 @@ from torch import Tensor
 
 from glassformer.errors import DirectoryError
 from glassformer.interop.marian.marian_text import read_options
-from glassformer.interop.marian.npz import MOST_ARRAYS, MOST_AXES, Bytes, Stored, read_npz
+from glassformer.interop.marian.npz import MAX_ARRAYS, MAX_AXES, Bytes, StoredTensor, read_npz
 
 OPTIONS = "special:model.yml"
-ALPHA = "_QuantMultA"
-LONGEST_NAME = 1000
+INPUT_SCALE_SUFFIX = "_QuantMultA"
+MAX_NAME_BYTES = 1000
 
 
 @dataclass(frozen=True)
 class MarianFile:
-    """What such a file holds."""
+    """The content of a Marian model file."""
 
     tensors: dict[str, Tensor]
-    """The weights, float32, as Marian lays them out: matrices are [in, out]. Some are mapped from the file."""
+    """The weights, float32, in Marian's layout: matrices are [in, out]. Some are memory-mapped from the file."""
     options: dict[str, Any]
-    """How the model was configured: `special:model.yml`."""
-    alphas: dict[str, float]
-    """What Marian multiplies the inputs of a matrix with before it rounds them; beside the weights in some files."""
+    """The model's configuration: `special:model.yml`."""
+    input_scales: dict[str, float]
+    """Per matrix, the factor that quantises its inputs in Marian; some files have it beside the weights."""
 
 
 def read_marian_file(path: Path) -> MarianFile:
@@ -42,22 +42,22 @@ def read_marian_file(path: Path) -> MarianFile:
         raise DirectoryError(f"{path} is compressed: `gunzip` it first.")
     stored = read_npz(path, content) if begin[:2] == b"PK" else _read_bin(path, content)
     if OPTIONS not in stored:
-        raise DirectoryError(f"{path} is no whole Marian model: it holds no {OPTIONS}, which says how it is built.")
+        raise DirectoryError(f"{path} is not a complete Marian model: it lacks {OPTIONS}, its configuration.")
     options = stored.pop(OPTIONS)
     if options.kind not in ("int8", "uint8"):
         raise DirectoryError(f"{path} holds its {OPTIONS} as {options.kind} instead of text.")
     text = options.data[: math.prod(options.shape)]
-    tensors = {name: _floats(path, name, one) for name, one in stored.items()}
-    alphas = {name: tensors.pop(name) for name in list(tensors) if name.endswith(ALPHA)}
+    tensors = {name: _floats(path, name, tensor) for name, tensor in stored.items()}
+    input_scales = {name: tensors.pop(name) for name in list(tensors) if name.endswith(INPUT_SCALE_SUFFIX)}
     return MarianFile(
         tensors,
         read_options(text.tobytes(), f"{path} ({OPTIONS})"),
-        {name.removesuffix(ALPHA): float(tensor.reshape(-1)[0]) for name, tensor in alphas.items()},
+        {name.removesuffix(INPUT_SCALE_SUFFIX): float(tensor.reshape(-1)[0]) for name, tensor in input_scales.items()},
     )
 
 
 def is_marian_file(path: Path) -> bool:
-    """Whether a file is called and begins like one: other things end in .npz and .bin too."""
+    """Whether a file has the suffix and the first bytes of a Marian model: other files end in .npz and .bin, too."""
     try:
         with path.open("rb") as file:
             begin = file.read(8)
@@ -67,9 +67,9 @@ def is_marian_file(path: Path) -> bool:
 
 
 class _Kind(NamedTuple):
-    numbers: np.dtype[Any]
-    in_steps: bool = False
-    """Whole steps, and behind them a float32: how many steps make 1."""
+    element: np.dtype[Any]
+    quantised: bool = False
+    """Integers, followed by a float32: the quantisation factor."""
 
 
 KINDS = {
@@ -78,8 +78,8 @@ KINDS = {
     "float16": _Kind(np.dtype("<f2")),
     "float32": _Kind(np.dtype("<f4")),
     "float64": _Kind(np.dtype("<f8")),
-    "intgemm8": _Kind(np.dtype("i1"), in_steps=True),
-    "intgemm16": _Kind(np.dtype("<i2"), in_steps=True),
+    "intgemm8": _Kind(np.dtype("i1"), quantised=True),
+    "intgemm16": _Kind(np.dtype("<i2"), quantised=True),
 }
 CODES = {
     0x101: "int8",
@@ -87,49 +87,49 @@ CODES = {
     0x402: "float16",
     0x404: "float32",
     0x408: "float64",
-    0x4101: "intgemm8",  # as the students' Marian numbers it
+    0x4101: "intgemm8",  # code in the Marian of Bergamot's students
     0x4102: "intgemm16",
-    0x10001: "intgemm8",  # as Marian itself does
+    0x10001: "intgemm8",  # code in Marian itself
     0x10002: "intgemm16",
 }
-"""Types in a .bin. The others are laid out for one kind of processor (packed8avx2, intgemm8avx512, ...)."""
+"""Type codes in a .bin. The other types are laid out for one kind of processor (packed8avx2, intgemm8avx512, ...)."""
 
 
 def _mapped(path: Path) -> Bytes:
-    """The bytes of a file; what is not looked at is not read."""
+    """The bytes of a file, memory-mapped."""
     try:
         if not path.is_file():
             raise DirectoryError(f"There is no file {path}.")
         if path.stat().st_size < 16:
             raise DirectoryError(f"{path} has {path.stat().st_size} bytes, too few for a Marian model.")
-        return np.memmap(path, dtype=np.uint8, mode="c")  # of one's own: a tensor may be written to, the file not
+        return np.memmap(path, dtype=np.uint8, mode="c")  # copy-on-write: tensors may be written to, the file is not
     except (OSError, ValueError) as error:
         raise DirectoryError(f"{path} cannot be read: {error}.") from None
 
 
-def _floats(path: Path, name: str, stored: Stored) -> Tensor:
-    """The numbers of a tensor; float32 that lies well is not copied."""
+def _floats(path: Path, name: str, stored: StoredTensor) -> Tensor:
+    """The elements of a tensor as float32; aligned float32 is not copied."""
     kind, count = KINDS[stored.kind], math.prod(stored.shape)
-    size = count * kind.numbers.itemsize
-    numbers = stored.data[:size].view(kind.numbers)
-    if kind.in_steps:
-        (steps_in_one,) = stored.data[size : size + 4].view("<f4").tolist()
-        if not (2.0**-126 <= steps_in_one < math.inf and len(stored.shape) == 2):
+    size = count * kind.element.itemsize
+    elements = stored.data[:size].view(kind.element)
+    if kind.quantised:
+        (factor,) = stored.data[size : size + 4].view("<f4").tolist()
+        if not (2.0**-126 <= factor < math.inf and len(stored.shape) == 2):
             raise DirectoryError(
-                f"{path} is damaged: {name} is of shape {list(stored.shape)} and has {steps_in_one} steps in 1."
+                f"{path} is damaged: {name} has shape {list(stored.shape)} and quantisation factor {factor}."
             )
-        found = torch.from_numpy(numbers.astype(np.float32))
-        found *= float(np.float32(1) / np.float32(steps_in_one))  # so does Marian, to the bit
-        # Matrices are kept as their product wants them, [out, in]; what is looked up in, as it is.
-        return found.reshape(stored.shape) if "Wemb" in name else found.reshape(stored.shape[::-1]).T
-    if kind.numbers.kind != "f":
-        raise DirectoryError(f"{path} holds {name} as {stored.kind}, and weights are not made of those.")
-    found = torch.from_numpy(np.require(numbers, np.float32, ["A", "W"]))
-    return found.reshape(stored.shape[::-1]).T if stored.columns_first else found.reshape(stored.shape)
+        values = torch.from_numpy(elements.astype(np.float32))
+        values *= float(np.float32(1) / np.float32(factor))  # bitwise as Marian does it
+        # Matrices are stored as their product needs them, [out, in]; embeddings are not transposed.
+        return values.reshape(stored.shape) if "Wemb" in name else values.reshape(stored.shape[::-1]).T
+    if kind.element.kind != "f":
+        raise DirectoryError(f"{path} holds {name} as {stored.kind}, which is not a type of weights.")
+    values = torch.from_numpy(np.require(elements, np.float32, ["A", "W"]))
+    return values.reshape(stored.shape[::-1]).T if stored.column_major else values.reshape(stored.shape)
 
 
 class _Reader:
-    """Goes through a file from its beginning, and never past its end."""
+    """Sequential, bounds-checked reader."""
 
     def __init__(self, path: Path, content: Bytes) -> None:
         self.path, self.content, self.at = path, content, 0
@@ -137,59 +137,59 @@ class _Reader:
     def take(self, size: int, what: str) -> Bytes:
         if size > len(self.content) - self.at:
             raise DirectoryError(
-                f"{self.path} is damaged or cut off: {what} should take {size:,} bytes from byte {self.at:,} on, "
-                f"and the file has {len(self.content):,}."
+                f"{self.path} is damaged or truncated: {what} should take {size:,} bytes from byte {self.at:,}, "
+                f"but the file has {len(self.content):,}."
             )
         self.at += size
         return self.content[self.at - size : self.at]
 
-    def numbers(self, kind: str, count: int, what: str) -> list[int]:
+    def integers(self, kind: str, count: int, what: str) -> list[int]:
         return self.take(count * np.dtype(kind).itemsize, what).view(kind).tolist()
 
 
-def _read_bin(path: Path, content: Bytes) -> dict[str, Stored]:
-    """Version and count; for each tensor four numbers; names; shapes; padding; the numbers of each tensor."""
+def _read_bin(path: Path, content: Bytes) -> dict[str, StoredTensor]:
+    """Version and count; four integers per tensor; names; shapes; padding; the data of each tensor."""
     reader = _Reader(path, content)
-    version, count = reader.numbers("<u8", 2, "the beginning")
+    version, count = reader.integers("<u8", 2, "the header")
     if version != 1:
-        raise DirectoryError(f"{path} is no Marian model: it is neither a zip (.npz) nor a .bin of version 1.")
-    if count > MOST_ARRAYS:
+        raise DirectoryError(f"{path} is not a Marian model: it is neither a zip (.npz) nor a .bin of version 1.")
+    if count > MAX_ARRAYS:
         raise DirectoryError(f"{path} is damaged: {count:,} tensors are more than any model has.")
-    heads = np.array(reader.numbers("<u8", 4 * count, "the table of tensors"), dtype=object).reshape(count, 4).tolist()
-    names = [_name(path, reader.take(length, "a name"), length) for length, _, _, _ in heads]
+    headers = (
+        np.array(reader.integers("<u8", 4 * count, "the table of tensors"), dtype=object).reshape(count, 4).tolist()
+    )
+    names = [_name(path, reader.take(length, "a name"), length) for length, _, _, _ in headers]
     if len(set(names)) < len(names):
         raise DirectoryError(f"{path} is damaged: it holds {Counter(names).most_common(1)[0][0]!r} twice.")
     shapes = []
-    for name, (_, _, axes, _) in zip(names, heads, strict=True):
-        lengths = reader.numbers("<i4", min(axes, MOST_AXES), f"the shape of {name}")
-        if not 1 <= axes <= MOST_AXES or min(lengths) < 1:
-            raise DirectoryError(f"{path} is damaged: {name} has {axes} axes of the lengths {lengths}.")
+    for name, (_, _, axes, _) in zip(names, headers, strict=True):
+        lengths = reader.integers("<i4", min(axes, MAX_AXES), f"the shape of {name}")
+        if not 1 <= axes <= MAX_AXES or min(lengths) < 1:
+            raise DirectoryError(f"{path} is damaged: {name} has {axes} axes of lengths {lengths}.")
         shapes.append(tuple(lengths))
-    (padding,) = reader.numbers("<u8", 1, "the length of the padding")
+    (padding,) = reader.integers("<u8", 1, "the length of the padding")
     reader.take(padding, "the padding")
-    found = {}
-    for name, shape, (_, code, _, size) in zip(names, shapes, heads, strict=True):
+    tensors = {}
+    for name, shape, (_, code, _, size) in zip(names, shapes, headers, strict=True):
         if code not in CODES:
             raise DirectoryError(
-                f"{path} holds {name} as type {code:#x}, which is not known or made for one processor: "
+                f"{path} holds {name} as type {code:#x}, which is unknown or specific to one kind of processor: "
                 "convert the model's .npz with `marian-conv --gemm-type intgemm8`, or open the .npz."
             )
         kind = KINDS[CODES[code]]
-        needed = math.prod(shape) * kind.numbers.itemsize + 4 * kind.in_steps
+        needed = math.prod(shape) * kind.element.itemsize + 4 * kind.quantised
         if needed > size:
-            raise DirectoryError(
-                f"{path} is damaged: {name} needs {needed:,} bytes, and {size:,} are said to be there."
-            )
-        found[name] = Stored(CODES[code], shape, reader.take(size, name))
+            raise DirectoryError(f"{path} is damaged: {name} needs {needed:,} bytes, but its entry states {size:,}.")
+        tensors[name] = StoredTensor(CODES[code], shape, reader.take(size, name))
     if reader.at < len(content):
         raise DirectoryError(f"{path} is damaged: its last tensor ends at byte {reader.at:,} of {len(content):,}.")
-    return found
+    return tensors
 
 
 def _name(path: Path, raw: Bytes, length: int) -> str:
-    if not 2 <= length <= LONGEST_NAME or raw[-1] != 0:
-        raise DirectoryError(f"{path} is damaged: the name of a tensor has {length} bytes, or does not end.")
+    if not 2 <= length <= MAX_NAME_BYTES or raw[-1] != 0:
+        raise DirectoryError(f"{path} is damaged: the name of a tensor has {length} bytes, or is not terminated.")
     try:
         return raw[:-1].tobytes().decode()
     except UnicodeDecodeError:
-        raise DirectoryError(f"{path} is damaged: {raw.tobytes()!r} is no tensor's name.") from None
+        raise DirectoryError(f"{path} is damaged: {raw.tobytes()!r} is not a valid tensor name.") from None

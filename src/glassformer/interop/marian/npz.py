@@ -1,4 +1,4 @@
-"""A zip of .npy arrays, read where it lies: strict, since NumPy's own reader believes what a file says of its sizes."""
+"""Strict reader for .npz files (zipped .npy arrays), in place; NumPy's own trusts the sizes that a file states."""
 
 import itertools
 import math
@@ -14,116 +14,118 @@ from numpy.typing import NDArray
 
 from glassformer.errors import DirectoryError
 
-MOST_ARRAYS = 20_000
-"""Far more than any model has; a table of millions would take more memory than its file."""
-MOST_AXES = 8
-GROWTH = 2
-"""Times the size of the file that its compressed arrays may have: weights hardly shrink."""
+MAX_ARRAYS = 20_000
+"""Far more than any model has; a directory of millions would take more memory than its file."""
+MAX_AXES = 8
+MAX_EXPANSION = 2
+"""Limit for the decompressed size, in file sizes: weights hardly compress."""
 
 Bytes = NDArray[np.uint8]
-LAST = Struct("<4sHHHHIIH")
-ENTRY = Struct("<4s4xHH4xIIIHHH8xI")
-LOCAL = Struct("<4s22xHH")
+END_RECORD = Struct("<4sHHHHIIH")
+DIRECTORY_ENTRY = Struct("<4s4xHH4xIIIHHH8xI")
+LOCAL_HEADER = Struct("<4s22xHH")
 HEADER = re.compile(
     rb"\{'descr': '[<|=]?([fiu])([1248])', 'fortran_order': (True|False), 'shape': \(([\d, ]*)\),? *\}[ \n]*"
 )
 KINDS = {b"f2": "float16", b"f4": "float32", b"f8": "float64", b"i1": "int8", b"u1": "uint8"}
 
 
-class Stored(NamedTuple):
-    """A tensor as it lies in a file."""
+class StoredTensor(NamedTuple):
+    """A tensor as it is stored in a file."""
 
     kind: str
-    """The type of its numbers, by name."""
+    """The name of its element type."""
     shape: tuple[int, ...]
     data: Bytes
-    columns_first: bool = False
+    column_major: bool = False
 
 
 class _Entry(NamedTuple):
     name: str
-    packed: bool
+    compressed: bool
     checksum: int
     size: int
-    """Of the array, unpacked."""
+    """Of the array, decompressed."""
     begin: int
-    """Where its own header begins."""
+    """Offset of its local header."""
     data: int
-    """Where its bytes begin."""
+    """Offset of its bytes."""
     end: int
 
 
-def read_npz(path: Path, content: Bytes) -> dict[str, Stored]:
+def read_npz(path: Path, content: Bytes) -> dict[str, StoredTensor]:
     """All arrays of the file by name."""
     entries = list(_entries(path, content))
     in_order = sorted(entries, key=lambda entry: entry.begin)
-    for one, other in itertools.pairwise(in_order):
-        if one.end > other.begin:
-            raise DirectoryError(f"{path} is damaged: {one.name} and {other.name} lie in the same place.")
-    unpacked = sum(entry.size for entry in entries if entry.packed)
-    if unpacked > GROWTH * len(content) + 2**16:
+    for entry, following in itertools.pairwise(in_order):
+        if entry.end > following.begin:
+            raise DirectoryError(f"{path} is damaged: {entry.name} and {following.name} overlap.")
+    decompressed = sum(entry.size for entry in entries if entry.compressed)
+    if decompressed > MAX_EXPANSION * len(content) + 2**16:
         raise DirectoryError(
-            f"{path} says that its {len(content):,} bytes unpack to {unpacked:,}, which weights never do: "
+            f"{path} states that its {len(content):,} bytes decompress to {decompressed:,}, more than weights ever do: "
             "save it again without compression (`numpy.savez`)."
         )
-    found: dict[str, Stored] = {}
+    arrays: dict[str, StoredTensor] = {}
     for entry in entries:
-        if entry.name in found:
+        if entry.name in arrays:
             raise DirectoryError(f"{path} is damaged: it holds {entry.name!r} twice.")
-        found[entry.name] = _array(path, entry, _unpacked(path, content, entry))
-    return found
+        arrays[entry.name] = _array(path, entry, _decompressed(path, content, entry))
+    return arrays
 
 
 def _entries(path: Path, content: Bytes) -> Iterator[_Entry]:
-    """The zip's table of contents, which stands at its end."""
-    tail = content[-(LAST.size + 2**16) :].tobytes()
+    """The zip's central directory, which is at its end."""
+    tail = content[-(END_RECORD.size + 2**16) :].tobytes()
     at = tail.rfind(b"PK\x05\x06")
-    if at < 0 or at + LAST.size > len(tail):
-        raise DirectoryError(f"{path} is a zip that is cut off: its table of contents is missing. Fetch it again.")
-    _, *disks, count, size, offset, _ = LAST.unpack_from(tail, at)
+    if at < 0 or at + END_RECORD.size > len(tail):
+        raise DirectoryError(f"{path} is a truncated zip file: its central directory is missing. Download it again.")
+    _, *disks, count, size, offset, _ = END_RECORD.unpack_from(tail, at)
     end = len(content) - len(tail) + at
-    if any(disks[:2]) or disks[2] != count or count > MOST_ARRAYS or offset + size > end:
+    if any(disks[:2]) or disks[2] != count or count > MAX_ARRAYS or offset + size > end:
         raise DirectoryError(
-            f"{path} is damaged: its table of contents should have {count:,} entries in {size:,} bytes from byte "
-            f"{offset:,} on, before byte {end:,}."
+            f"{path} is damaged: its central directory should have {count:,} entries in {size:,} bytes from byte "
+            f"{offset:,}, before byte {end:,}."
         )
     table = content[offset : offset + size].tobytes()
     at = 0
     for _ in range(count):
-        if at + ENTRY.size > len(table) or table[at : at + 4] != b"PK\x01\x02":
-            raise DirectoryError(f"{path} is damaged: the table of contents ends before its {count:,} entries.")
-        _, flags, method, checksum, packed_size, array_size, name, extra, comment, begin = ENTRY.unpack_from(table, at)
-        at += ENTRY.size
-        called = table[at : at + name].decode(errors="replace").removesuffix(".npy")
-        at += name + extra + comment
-        if begin + LOCAL.size > offset or content[begin : begin + 4].tobytes() != b"PK\x03\x04":
-            raise DirectoryError(f"{path} is damaged: {called!r} should begin at byte {begin:,}, and does not.")
-        _, own_name, own_extra = LOCAL.unpack_from(content[begin : begin + LOCAL.size].tobytes())
-        data = begin + LOCAL.size + own_name + own_extra
+        if at + DIRECTORY_ENTRY.size > len(table) or table[at : at + 4] != b"PK\x01\x02":
+            raise DirectoryError(f"{path} is damaged: the central directory ends before its {count:,} entries.")
+        _, flags, method, checksum, compressed_size, array_size, name_length, extra, comment, begin = (
+            DIRECTORY_ENTRY.unpack_from(table, at)
+        )
+        at += DIRECTORY_ENTRY.size
+        name = table[at : at + name_length].decode(errors="replace").removesuffix(".npy")
+        at += name_length + extra + comment
+        if begin + LOCAL_HEADER.size > offset or content[begin : begin + 4].tobytes() != b"PK\x03\x04":
+            raise DirectoryError(f"{path} is damaged: {name!r} should start at byte {begin:,}, but does not.")
+        _, local_name, local_extra = LOCAL_HEADER.unpack_from(content[begin : begin + LOCAL_HEADER.size].tobytes())
+        data = begin + LOCAL_HEADER.size + local_name + local_extra
         if (
             flags & 1
             or method not in (0, 8)
-            or data + packed_size > offset
-            or (method == 0 and packed_size != array_size)
+            or data + compressed_size > offset
+            or (method == 0 and compressed_size != array_size)
         ):
-            raise DirectoryError(f"{path} is damaged: {called!r} is encrypted, or its sizes do not fit the file.")
-        yield _Entry(called, method == 8, checksum, array_size, begin, data, data + packed_size)
+            raise DirectoryError(f"{path} is damaged: {name!r} is encrypted, or its sizes do not fit the file.")
+        yield _Entry(name, method == 8, checksum, array_size, begin, data, data + compressed_size)
 
 
-def _unpacked(path: Path, content: Bytes, entry: _Entry) -> Bytes:
+def _decompressed(path: Path, content: Bytes, entry: _Entry) -> Bytes:
     data: Any = content[entry.data : entry.end]
-    if entry.packed:
+    if entry.compressed:
         try:
             data = np.frombuffer(zlib.decompressobj(-15).decompress(data, entry.size + 1), dtype=np.uint8)
         except zlib.error as error:
-            raise DirectoryError(f"{path} is damaged: {entry.name!r} cannot be unpacked ({error}).") from None
+            raise DirectoryError(f"{path} is damaged: {entry.name!r} cannot be decompressed ({error}).") from None
     if len(data) != entry.size or zlib.crc32(data) != entry.checksum:
-        raise DirectoryError(f"{path} is damaged: {entry.name!r} is not what its checksum says. Fetch it again.")
+        raise DirectoryError(f"{path} is damaged: {entry.name!r} does not match its checksum. Download it again.")
     return data
 
 
-def _array(path: Path, entry: _Entry, data: Bytes) -> Stored:
-    """A .npy: magic, version, the length of the header, the header, the numbers."""
+def _array(path: Path, entry: _Entry, data: Bytes) -> StoredTensor:
+    """A .npy file: magic, version, header length, header, elements."""
     begin = data[:12].tobytes()
     wide = begin[6:7] in (b"\x02", b"\x03")
     if begin[:6] != b"\x93NUMPY" or not (wide or begin[6:7] == b"\x01"):
@@ -134,12 +136,13 @@ def _array(path: Path, entry: _Entry, data: Bytes) -> Stored:
     kind = KINDS.get(header[1] + header[2]) if header else None
     if header is None or kind is None:
         raise DirectoryError(
-            f"{path} holds {entry.name!r} as an array that is not made of plain numbers (float16, 32, 64 or bytes)."
+            f"{path} holds {entry.name!r} as an array of an unsupported type: float16, float32, float64, int8 and "
+            "uint8 are supported."
         )
     shape = tuple(int(axis) for axis in header[4].replace(b" ", b"").split(b",") if axis)
-    numbers = data[first + length :]
-    if not 1 <= len(shape) <= MOST_AXES or 0 in shape or math.prod(shape) * int(header[2]) != len(numbers):
+    elements = data[first + length :]
+    if not 1 <= len(shape) <= MAX_AXES or 0 in shape or math.prod(shape) * int(header[2]) != len(elements):
         raise DirectoryError(
-            f"{path} is damaged: {entry.name!r} of shape {list(shape)[:MOST_AXES]} has {len(numbers):,} bytes."
+            f"{path} is damaged: {entry.name!r} of shape {list(shape)[:MAX_AXES]} has {len(elements):,} bytes."
         )
-    return Stored(kind, shape, numbers, header[3] == b"True")
+    return StoredTensor(kind, shape, elements, header[3] == b"True")

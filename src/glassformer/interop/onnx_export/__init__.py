@@ -1,4 +1,4 @@
-"""A model as two ONNX files (the extra `onnx`)."""
+"""Export to ONNX (the extra `onnx`): a model as two files."""
 
 from glassformer.interop.onnx_export.onnx_writer import DECODER, ENCODER, unsupported, write_onnx
 

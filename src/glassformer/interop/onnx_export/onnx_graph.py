@@ -1,6 +1,6 @@
-"""An ONNX graph under construction: nodes, weights and tables by name, and the file they become.
+"""ONNX graph builder: nodes, weights and constant tables by name, written to a file.
 
-Knows how ONNX is written; knows of a Transformer only what its parameters and modules are called.
+Independent of the Transformer's structure: uses only the names of its parameters and modules.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,108 +16,108 @@ from glassformer import __version__
 from glassformer.errors import InputError
 
 OPSET, IR = 20, 9
-"""The operators of ONNX 1.15, the first with Gelu: said outright, since a newer library would write newer ones."""
-INSIDE = 1_500_000_000
-"""Bytes of weights that a file may hold itself, which cannot pass 2 GB; more stand in a file beside it."""
-PAGE = 4096
-"""What begins at a multiple of this many bytes can be read in place."""
+"""The operator set of ONNX 1.15, the first with Gelu; fixed, since a newer library would write a newer one."""
+MAX_INLINE_BYTES = 1_500_000_000
+"""Weights that a file holds itself, as protobuf is limited to 2 GB; more are written to an external data file."""
+PAGE_BYTES = 4096
+"""Alignment of external data, so that it can be memory-mapped."""
 
 
 class Graph:
-    """Nodes in the order in which they are computed. A tensor is known by its name, and made once."""
+    """Nodes in topological order. Tensors are identified by name, and defined once."""
 
     def __init__(self, model: nn.Module) -> None:
         self.onnx = library("onnx")
-        self._places = {module: name for name, module in model.named_modules()}
+        self._module_names = {module: name for name, module in model.named_modules()}
         # named_parameters gives a shared parameter once, under its first name.
-        self._names = {id(weight): name for name, weight in model.named_parameters()}
+        self._weight_names = {id(weight): name for name, weight in model.named_parameters()}
         self._nodes: list[Any] = []
         self._arrays: dict[str, Any] = {}
         self._inputs: list[Any] = []
         self._outputs: list[Any] = []
-        self._made: set[str] = set()
+        self._defined: set[str] = set()
 
-    def place(self, module: nn.Module) -> str:
-        """The module's address in the model: `decoder.layers.0.self_attention`."""
-        return self._places[module]
+    def name_of(self, module: nn.Module) -> str:
+        """The module's name in the model: `decoder.layers.0.self_attention`."""
+        return self._module_names[module]
 
     def input(self, name: str, kind: str, axes: Sequence[str | int]) -> str:
-        """A tensor that comes from outside; an axis is a size, or a letter where any size will do."""
-        self._inputs.append(self._described(name, kind, axes))
-        self._made.add(name)
+        """A graph input; an axis is a fixed size, or a letter for a dynamic one."""
+        self._inputs.append(self._value_info(name, kind, axes))
+        self._defined.add(name)
         return name
 
     def output(self, name: str, kind: str, axes: Sequence[str | int]) -> None:
-        """A tensor, made before, that is handed out."""
-        self._outputs.append(self._described(name, kind, axes))
+        """Make an existing tensor a graph output."""
+        self._outputs.append(self._value_info(name, kind, axes))
 
     def node(self, name: str, operator: str, *inputs: str, **attributes: Any) -> str:
         """name = operator(inputs)."""
         return self.nodes([name], operator, *inputs, **attributes)[0]
 
     def nodes(self, names: Sequence[str], operator: str, *inputs: str, **attributes: Any) -> Sequence[str]:
-        """names = operator(inputs), for an operator that gives several."""
-        assert not self._made.intersection(names), names
-        self._made.update(names)
+        """names = operator(inputs), for an operator with several outputs."""
+        assert not self._defined.intersection(names), names
+        self._defined.update(names)
         self._nodes.append(self.onnx.helper.make_node(operator, inputs, names, name=names[0], **attributes))
         return names
 
     def weight(self, weight: Tensor) -> str:
-        """A parameter under its own name and in its own shape."""
-        name = self._names[id(weight)]
+        """A parameter under its own name and with its own shape."""
+        name = self._weight_names[id(weight)]
         return name if name in self._arrays else self.table(name, weight.detach().float())
 
     def table(self, name: str, values: Tensor) -> str:
-        """Fixed numbers, float32 or int64."""
+        """A constant tensor, float32 or int64."""
         self._arrays[name] = values.cpu().contiguous().numpy()
         return name
 
-    def number(self, value: float) -> str:
+    def float_scalar(self, value: float) -> str:
         return self._constant(np.float32(value))
 
-    def whole(self, *values: int) -> str:
-        """A list of whole numbers, for what operators want to know of axes and sizes."""
+    def int_list(self, *values: int) -> str:
+        """A list of integers, such as the axes and sizes that operators take."""
         return self._constant(np.array(values, dtype=np.int64))
 
-    def scalar(self, value: int) -> str:
+    def int_scalar(self, value: int) -> str:
         return self._constant(np.int64(value))
 
-    def save(self, path: Path, told: Mapping[str, str]) -> None:
-        """Write the file and have it checked; `told` stands in its metadata."""
-        helper, beside = self.onnx.helper, path.with_name(f"{path.name}.data")
-        beside.unlink(missing_ok=True)
-        inside = sum(array.nbytes for array in self._arrays.values()) <= INSIDE
+    def save(self, path: Path, metadata: Mapping[str, str]) -> None:
+        """Write the file and check it with ONNX's checker."""
+        helper, external = self.onnx.helper, path.with_name(f"{path.name}.data")
+        external.unlink(missing_ok=True)
+        inline = sum(array.nbytes for array in self._arrays.values()) <= MAX_INLINE_BYTES
         proto = helper.make_model(
-            self.proto(path.stem, None if inside else beside),
+            self.proto(path.stem, None if inline else external),
             ir_version=IR,
             opset_imports=[helper.make_opsetid("", OPSET)],
             producer_name="glassformer",
             producer_version=__version__,
         )
-        helper.set_model_props(proto, dict(told))
+        helper.set_model_props(proto, dict(metadata))
         path.write_bytes(proto.SerializeToString(deterministic=True))
         library("onnx.checker").check_model(path, full_check=True)
 
-    def proto(self, name: str, beside: Path | None = None) -> Any:
-        """The graph as ONNX has it: a file's, with its weights in a file beside it if told so, or an operator's own."""
-        if beside is None:
-            arrays = [self._inside(name, array) for name, array in self._arrays.items()]
+    def proto(self, name: str, external: Path | None = None) -> Any:
+        """The graph as protobuf, with its weights in an external data file if one is given."""
+        if external is None:
+            arrays = [self._inline(name, array) for name, array in self._arrays.items()]
         else:
-            with beside.open("wb") as file:
-                arrays = [self._outside(name, array, file) for name, array in self._arrays.items()]
+            with external.open("wb") as file:
+                arrays = [self._external(name, array, file) for name, array in self._arrays.items()]
         return self.onnx.helper.make_graph(self._nodes, name, self._inputs, self._outputs, arrays)
 
-    def _inside(self, name: str, array: Any) -> Any:
+    def _inline(self, name: str, array: Any) -> Any:
         return self.onnx.numpy_helper.from_array(array, name)
 
-    def _outside(self, name: str, array: Any, file: BufferedWriter) -> Any:
-        if array.nbytes < PAGE:  # sizes and axes, which a checker wants to read
-            return self._inside(name, array)
-        file.write(bytes(-file.tell() % PAGE))
+    def _external(self, name: str, array: Any, file: BufferedWriter) -> Any:
+        if array.nbytes < PAGE_BYTES:  # sizes and axes, which the checker must read
+            return self._inline(name, array)
+        file.write(bytes(-file.tell() % PAGE_BYTES))
         tensor = self.onnx.TensorProto(name=name, dims=array.shape, data_location=self.onnx.TensorProto.EXTERNAL)
         tensor.data_type = self.onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-        where = {"location": Path(file.name).name, "offset": file.tell(), "length": array.nbytes}
-        for key, value in where.items():
+        location = {"location": Path(file.name).name, "offset": file.tell(), "length": array.nbytes}
+        for key, value in location.items():
             tensor.external_data.add(key=key, value=str(value))
         file.write(memoryview(array))
         return tensor
@@ -127,12 +127,12 @@ class Graph:
         self._arrays.setdefault(name, value)
         return name
 
-    def _described(self, name: str, kind: str, axes: Sequence[str | int]) -> Any:
+    def _value_info(self, name: str, kind: str, axes: Sequence[str | int]) -> Any:
         return self.onnx.helper.make_tensor_value_info(name, getattr(self.onnx.TensorProto, kind), axes)
 
 
 def library(name: str) -> Any:
-    """A module of onnx or onnxruntime, imported only when somebody wants one."""
+    """A module of onnx or onnxruntime, imported on demand."""
     try:
         return import_module(name)
     except ImportError:
