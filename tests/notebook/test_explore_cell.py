@@ -1,4 +1,4 @@
-"""The explorer in a notebook: its widget is answered by the server's own routes, in messages that are small enough."""
+"""The explorer in a notebook: the server's routes answer its widget, in messages of bounded size."""
 
 import json
 import sys
@@ -30,14 +30,14 @@ def answering(translator):
 
 
 def ask(answering, path, body=None, method=None):
-    """What comes back, whichever thread it comes from."""
-    found, over = [], threading.Event()
-    asked = WidgetRequest(
+    """The reply, from whichever thread it comes."""
+    replies, over = [], threading.Event()
+    request = WidgetRequest(
         method or ("GET" if body is None else "POST"), path, None if body is None else json.dumps(body)
     )
-    answering.ask(asked, lambda answer: (found.append(answer), over.set()))
+    answering.ask(request, lambda reply: (replies.append(reply), over.set()))
     assert over.wait(60)
-    return found[0]
+    return replies[0]
 
 
 def test_tensors_and_weights_come_as_from_a_server(answering, translator):
@@ -78,16 +78,16 @@ def test_without_a_widget_there_is_a_page(translator, monkeypatch):
 
 
 def test_what_cannot_be_explored_is_said(translator):
-    with pytest.raises(InputError, match="needs a text to begin with"):
+    with pytest.raises(InputError, match="The explorer needs a text, as in"):
         translator.explore("  ")
     import glassformer
 
-    with pytest.raises(InputError, match="of one text already"):
+    with pytest.raises(InputError, match="A trace already has its text"):
         glassformer.explore(translator.trace(TEXT), "another")
 
 
 def test_the_kernels_environment_agrees_with_ours():
-    """Its kernels see the packages of both environments."""
+    """Notebook kernels see the packages of both environments."""
     ours, theirs = (
         dict(line.lower().split("==") for line in (ROOT / path).read_text().split())
         for path in ("requirements.lock", "tests/browser/notebook.lock")
@@ -99,12 +99,12 @@ def test_the_kernels_environment_agrees_with_ours():
 
 def test_messages_are_small_and_whole(translator):
     pytest.importorskip("anywidget")
-    from glassformer.notebook.widget import PIECE, pieces_of
+    from glassformer.notebook.widget import MAX_MESSAGE_BYTES, pieces_of
 
     body = bytes(range(256)) * 10_000
     pieces = pieces_of(body)
     assert b"".join(pieces) == body
-    assert max(len(piece) for piece in pieces) <= PIECE < 2_000_000
+    assert max(len(piece) for piece in pieces) <= MAX_MESSAGE_BYTES < 2_000_000
     assert pieces_of(b"") == [b""]
 
 
@@ -119,9 +119,9 @@ def test_a_widget_answers_and_stands_in_for_itself(translator):
     assert content["id"] == "a"
     assert (content["piece"], content["pieces"], content["status"]) == (0, 1, 200)
     assert json.loads(body)["name"] == "small"
-    widget._handle_custom_msg("nonsense", [])  # from whatever else speaks on this line
+    widget._handle_custom_msg("nonsense", [])  # other messages on the same channel are ignored
     bundle, _ = widget._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in bundle
     assert "srcdoc=" in bundle["text/html"]
     assert TEXT in bundle["text/plain"]
-    assert translator.explore(TEXT, name="small")._answering is widget._answering
+    assert translator.explore(TEXT, name="small")._replies is widget._replies

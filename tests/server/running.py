@@ -1,4 +1,4 @@
-"""A real server on a free port of this machine, in a thread, and a client for it."""
+"""Test helper: a real server on a free port of this machine, in a thread, and a client for it."""
 
 import http.client
 import json
@@ -37,7 +37,7 @@ def served(engine: str = "fast", **options: Any) -> ServedModel:
 
 @cache
 def endless() -> ServedModel:
-    """One that never ends a sentence by itself: a text of many words keeps it busy for a while."""
+    """A model that never predicts the end of a sentence: a text of many words keeps it busy for a while."""
     model = small_translator.model(3, output_bias=True)
     with torch.no_grad():
         model.output_projection.bias[model.config.eos_id] = -1e4
@@ -46,21 +46,21 @@ def endless() -> ServedModel:
     return ServedModel("endless", translator, default_alignment_heads(model.config))
 
 
-LONG = " ".join([WORDS] * 20)  # some 500 steps
+LONG = " ".join([WORDS] * 20)  # about 500 steps
 MUCH = {"text": [LONG] * 15, "beam": 4}
 
 
 class Running:
-    """A server that serves, and how to ask it."""
+    """A running server, with methods to send it requests."""
 
-    def __init__(self, port: int, house: ServerState) -> None:
-        self.port, self.house = port, house
+    def __init__(self, port: int, state: ServerState) -> None:
+        self.port, self.state = port, state
 
     def connect(self, timeout: float = 30) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout)
 
     def raw(self, content: bytes, timeout: float = 30) -> bytes:
-        """What comes back for these bytes, until the server closes."""
+        """The server's response to these bytes, until it closes the connection."""
         with self.connect(timeout) as one:
             one.sendall(content)
             return until_closed(one)
@@ -83,20 +83,20 @@ class Running:
         return self.ask("POST", path, body, headers)
 
     def metric(self, name: str) -> float:
-        """A number of /metrics; 0 where it was never counted."""
-        found = re.search(rf"^{re.escape('glassformer_' + name)} (\S+)$", self.get("/metrics").text, re.MULTILINE)
-        return float(found[1]) if found else 0.0
+        """A value from /metrics; 0 if it was never counted."""
+        match = re.search(rf"^{re.escape('glassformer_' + name)} (\S+)$", self.get("/metrics").text, re.MULTILINE)
+        return float(match[1]) if match else 0.0
 
     def until(self, reached, seconds: float = 60) -> None:
-        """Wait until something is so; fail if it never is."""
+        """Wait until a condition holds; fail after `seconds`."""
         end = time.monotonic() + seconds
         while not reached():
-            assert time.monotonic() < end, "it never came to that"
+            assert time.monotonic() < end, f"the condition did not hold within {seconds} seconds"
             time.sleep(0.02)
 
     @contextmanager
     def leaving(self, path: str, body: Any):
-        """A client that has asked, and leaves without its answer at the end of the block."""
+        """A client that sends a request, and disconnects without its response at the end of the block."""
         content = json.dumps(body).encode()
         with self.connect() as one:
             one.sendall(
@@ -118,7 +118,7 @@ class Answer:
         return json.loads(self.body)
 
     def is_refused(self, status: int) -> str:
-        """The sentence of a refusal, which is one sentence or two and no traceback."""
+        """The message of an error response, which is one sentence or two and no traceback."""
         assert self.status == status, (self.status, self.text)
         [(name, sentence)] = self.json().items()
         assert name == "error"
@@ -134,23 +134,23 @@ def until_closed(one: socket.socket) -> bytes:
         while part := one.recv(65536):
             parts.append(part)
     except ConnectionResetError:
-        pass  # cut, not closed
+        pass  # aborted, not closed
     return b"".join(parts)
 
 
 @contextmanager
 def running(served: ServedModel, keys: list[str] | None = None, named=None, hosts=(), **limits: Any):
-    house = ServerState(served, Limits(**limits), APIKeys(keys or []), named)
+    state = ServerState(served, Limits(**limits), APIKeys(keys or []), named)
     started = threading.Event()
     bound = bind("127.0.0.1", 0)
-    server = TranslationServer(house, hosts, started.set)
+    server = TranslationServer(state, hosts, started.set)
     thread = threading.Thread(target=run, args=(server, bound), daemon=True)
     thread.start()
     try:
         assert started.wait(20)
-        yield Running(bound.getsockname()[1], house)
+        yield Running(bound.getsockname()[1], state)
     finally:
         server.should_exit = True
         thread.join(20)
         bound.close()
-        assert not thread.is_alive(), "the server does not end"
+        assert not thread.is_alive(), "the server does not stop"

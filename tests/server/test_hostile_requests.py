@@ -1,4 +1,4 @@
-"""Whatever is sent: an answer or one sentence, never a traceback, never a way out of what is served."""
+"""Hostile requests get a result or a one-sentence error, never a traceback and never a file outside the page."""
 
 import json
 import re
@@ -16,8 +16,8 @@ ROUTES = ("/api/translate", "/api/explore", "/api/explore/x/what-if", "/translat
 
 @pytest.fixture(scope="module")
 def server():
-    with running(served()) as found:
-        yield found
+    with running(served()) as server:
+        yield server
 
 
 @pytest.mark.parametrize("path", ["/api/translate", "/api/explore", "/translate"])
@@ -70,7 +70,7 @@ def test_unknown_options_are_named_with_the_nearest(server):
     "kind", ["", "text/plain", "multipart/form-data", "application/xml", "application/x-www-form-urlencoded"]
 )
 def test_another_kind_of_body_is_refused(server, kind):
-    """A page of another site can send forms and plain text without asking; our own API reads neither."""
+    """A page of another site can send forms and plain text without a preflight request; our own API accepts neither."""
     server.ask("POST", "/api/translate", json.dumps({"text": "a"}), {"content-type": kind}).is_refused(415)
 
 
@@ -88,7 +88,7 @@ def test_other_methods_are_refused(server, method):
      "xn--localhost-"],
 )  # fmt: skip
 def test_another_hosts_name_is_refused(server, host):
-    """DNS rebinding: a browser is told that evil.example is 127.0.0.1, and says that name."""
+    """DNS rebinding: evil.example resolves to 127.0.0.1, and the browser sends that name as Host."""
     answer = server.raw(f"GET /api/model HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n".encode())
     assert answer.startswith((b"HTTP/1.1 421", b"HTTP/1.1 400")), answer[:200]
     assert b"config" not in answer
@@ -125,13 +125,13 @@ def test_other_sites_pages_are_refused(server, origin):
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
 def test_other_sites_pictures_and_scripts_are_refused_too(server, site):
-    """Browsers send them without an Origin, but say where they come from; a link to our page is none of them."""
+    """Browsers request them without an Origin, but with Sec-Fetch-Site; links to our pages are allowed."""
     for path in ("/api/weight/encoder.embedding.weight", "/api/model", "/health", "/assets/page.js", "/metrics"):
         server.get(path, **{"sec-fetch-site": site}).is_refused(403)
     for path in ("/", "/docs"):
         assert server.get(path, **{"sec-fetch-site": site}).status == 200
-    for own in ("same-origin", "none"):
-        assert server.get("/api/model", **{"sec-fetch-site": own}).status == 200
+    for site in ("same-origin", "none"):
+        assert server.get("/api/model", **{"sec-fetch-site": site}).status == 200
 
 
 def test_our_own_page_is_not(server):
@@ -160,7 +160,7 @@ def test_our_pages_load_nothing_from_elsewhere(server):
         page = server.get(path).text
         assert "glassformer" in page or "/api/translate" in page
         assert not re.search(r"(src|href)=[\"']?(https?:)?//", page)
-        for script in re.findall(r"<script\b.*?</script>", page, re.DOTALL):  # a file of ours, and nothing in the line
+        for script in re.findall(r"<script\b.*?</script>", page, re.DOTALL):  # one of our files, and no inline script
             assert re.fullmatch(r'<script [^>]*src="/assets/[\w.-]+"></script>', script)
 
 

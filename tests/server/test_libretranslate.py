@@ -1,4 +1,4 @@
-"""LibreTranslate's clients work: libretranslatepy sends forms, others JSON."""
+"""LibreTranslate's API works with its clients: libretranslatepy sends forms, others JSON."""
 
 import json
 from urllib.parse import urlencode
@@ -15,8 +15,8 @@ FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 @pytest.fixture(scope="module")
 def server():
-    with running(served()) as found:
-        yield found
+    with running(served()) as server:
+        yield server
 
 
 def own(texts, n_best=1):

@@ -1,4 +1,4 @@
-"""Every bound is kept, with its status, a sentence, and when to come back."""
+"""Every limit is enforced, with its status, a one-sentence error, and Retry-After."""
 
 import threading
 import time
@@ -52,7 +52,7 @@ def test_what_is_not_asked_for_is_never_too_much():
 
 
 def test_a_large_body_is_refused_before_it_is_read():
-    """A gigabyte is announced, and the answer is there after the first bytes."""
+    """A gigabyte is announced, and the response comes after the first bytes."""
     with running(served()) as server:
         head = b"POST /api/translate HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000000\r\n\r\n{"
         with server.connect() as one:
@@ -70,7 +70,7 @@ def test_a_body_that_says_no_length_is_cut_where_it_becomes_too_long():
                 one.sendall(chunk)
                 sent += 1000
         except OSError:
-            pass  # it hung up
+            pass  # it closed the connection
         assert sent < 10_000_000
         assert until_closed(one)[:12] in (b"HTTP/1.1 413", b"")
 
@@ -96,12 +96,12 @@ def test_one_request_more_than_there_are_places_is_a_503():
         answer = server.post("/api/translate", asks())
         answer.is_refused(503)
         assert answer.headers["retry-after"] == "1"
-        assert server.metric("requests_under_way") == 1  # it did not wait for the other's end
-        assert server.get("/health").status == 200  # answered beside the work
+        assert server.metric("requests_under_way") == 1  # it did not wait for the other to end
+        assert server.get("/health").status == 200  # answered during the work
 
 
 def test_a_client_that_leaves_frees_its_place():
-    """Both in the queue and at the model; the next one does not wait for what nobody wants."""
+    """Both in the queue and in the search; the next one does not wait for cancelled work."""
     with running(endless(), requests=1) as server:
         for _ in range(3):
             with server.leaving("/api/translate", MUCH):
@@ -122,7 +122,7 @@ def test_a_full_queue_is_a_503():
 
 
 def test_a_short_question_does_not_wait_for_a_long_one_of_another_client():
-    """Whoever waits longest is next, whatever it asks for."""
+    """The longest waiting request is next, whatever its search settings."""
     with running(served()) as server, ThreadPoolExecutor(2) as pool:
         long = pool.submit(server.post, "/api/translate", {"text": [LONG] * 15, "beam": 16, "n_best": 16})
         server.until(lambda: server.metric("searching_sentences") >= 1 or long.done())
@@ -144,7 +144,7 @@ def test_more_traces_than_places_are_refused():
 def test_the_store_keeps_what_it_may_and_the_oldest_goes():
     with running(served(), traces=3) as server:
         ids = [server.post("/api/explore", {"text": "the street"}).json()["id"] for _ in range(3)]
-        assert server.get(f"/api/explore/{ids[0]}").status == 200  # asked for again: now it is the newest
+        assert server.get(f"/api/explore/{ids[0]}").status == 200  # now it is the most recently used
         ids.append(server.post("/api/explore", {"text": "the street"}).json()["id"])
         assert server.metric("traces") == 3
         assert [server.get(f"/api/explore/{one}").status for one in ids] == [200, 404, 200, 200]
@@ -190,7 +190,7 @@ def test_one_connection_more_than_allowed_is_a_503():
         try:
             for one in several:
                 one.sendall(HALF)
-            time.sleep(0.3)  # until they have all been heard
+            time.sleep(0.3)  # until all have been read
             with server.connect(5) as sixth:
                 answer = until_closed(sixth)
             assert answer.startswith(b"HTTP/1.1 503")
@@ -208,7 +208,7 @@ def test_bodies_of_all_clients_together_are_bounded():
             for one in several:
                 one.sendall(HALF.replace(b"length: 100", b"length: 30000") + b" " * 15_000)
             ask = partial(server.post, "/api/translate", asks(text="x" * 10_000))
-            server.until(lambda: ask().status == 503)  # when all that the others sent has been read
+            server.until(lambda: ask().status == 503)  # once all that the others sent has been read
             answer = ask()
             answer.is_refused(503)
             assert answer.headers["retry-after"] == "1"
@@ -219,7 +219,7 @@ def test_bodies_of_all_clients_together_are_bounded():
 
 
 def test_silent_connections_make_room():
-    """Who only holds the door open is the first to go."""
+    """Connections without a request are closed first."""
     with running(served(), connections=5) as server:
         several = [server.connect() for _ in range(5)]
         time.sleep(1)

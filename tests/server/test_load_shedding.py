@@ -1,4 +1,5 @@
-"""A full server refuses before it parses, and stays in step with its clients; the others get what they would alone."""
+"""Load shedding: a full server refuses before it parses, and keeps its connections usable; accepted requests get the
+same results as alone."""
 
 import json
 import re
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.builtin import street
-from glassformer.server.load_shedding import is_whole
+from glassformer.server.load_shedding import route_of_complete_request
 from glassformer.server.translation_service import open_served_model
 from tests.server.running import MUCH, WORDS, endless, running, served, until_closed
 
@@ -25,13 +26,13 @@ def request(path: str = "/api/translate", body: bytes = b'{"text": "a"}', *heade
 
 
 def one_answer(one: socket.socket) -> bytes:
-    """The next answer of a connection that stays open."""
-    found = b""
-    while b"\r\n\r\n" not in found:
+    """The next response on a connection that stays open."""
+    received = b""
+    while b"\r\n\r\n" not in received:
         part = one.recv(65536)
-        assert part, "it hung up"
-        found += part
-    head, _, body = found.partition(b"\r\n\r\n")
+        assert part, "it closed the connection"
+        received += part
+    head, _, body = received.partition(b"\r\n\r\n")
     length = int(re.search(rb"content-length: (\d+)", head)[1])
     while len(body) < length:
         body += one.recv(65536)
@@ -42,10 +43,10 @@ def one_answer(one: socket.socket) -> bytes:
 @given(st.binary(max_size=50), st.integers(0, 300), st.binary(min_size=1, max_size=20))
 def test_only_one_whole_request_is_taken_for_one(body, cut, more):
     whole = request(body=body)
-    assert is_whole(whole) == b"/api/translate"
-    assert is_whole(request("/translate", body)) == b"/translate"
-    assert is_whole(whole[: min(cut, len(whole) - 1)]) is None
-    assert is_whole(whole + more) is None
+    assert route_of_complete_request(whole) == b"/api/translate"
+    assert route_of_complete_request(request("/translate", body)) == b"/translate"
+    assert route_of_complete_request(whole[: min(cut, len(whole) - 1)]) is None
+    assert route_of_complete_request(whole + more) is None
 
 
 @pytest.mark.parametrize(
@@ -55,20 +56,20 @@ def test_only_one_whole_request_is_taken_for_one(body, cut, more):
      "folded:\r\n more", "x"],
 )  # fmt: skip
 def test_what_is_unusual_is_parsed(header):
-    """Whoever reads a request otherwise than the parser does could be led to take a body for the next request."""
-    assert is_whole(request("/api/translate", b'{"text": "a"}', header)) is None
+    """Reading a request differently from the parser could turn a body into the next request (request smuggling)."""
+    assert route_of_complete_request(request("/api/translate", b'{"text": "a"}', header)) is None
 
 
 def test_other_requests_are_parsed():
     for path in ("/api/explore", "/health", "/api/translate?x=1", "/api/translate/", "//api/translate"):
-        assert is_whole(request(path)) is None
-    assert is_whole(request().replace(b"POST", b"GET")) is None
-    assert is_whole(request().replace(b"1.1", b"1.0")) is None
-    assert is_whole(request().replace(b"\r\n", b"\n")) is None
+        assert route_of_complete_request(request(path)) is None
+    assert route_of_complete_request(request().replace(b"POST", b"GET")) is None
+    assert route_of_complete_request(request().replace(b"1.1", b"1.0")) is None
+    assert route_of_complete_request(request().replace(b"\r\n", b"\n")) is None
 
 
 def test_a_refused_connection_goes_on():
-    """Refused twice without being parsed, once in two pieces, once with a body that never ends; then answered."""
+    """Refused twice without being parsed, once in two pieces, once with an incomplete body; then answered."""
     with running(endless(), requests=1) as server, server.connect() as one:
         with server.leaving("/api/translate", MUCH):
             server.until(lambda: server.metric("requests_under_way") == 1)
@@ -85,7 +86,7 @@ def test_a_refused_connection_goes_on():
             assert one_answer(one).startswith(b"HTTP/1.1 503")
             with server.connect() as other:
                 other.sendall(request(body=b"x" * 1000)[:-900])
-                assert one_answer(other).startswith(b"HTTP/1.1 503")  # before its body is there
+                assert one_answer(other).startswith(b"HTTP/1.1 503")  # before its body has arrived
             assert server.metric('requests_total{route="/api/translate",status="503"}') >= 2
         server.until(lambda: server.metric("requests_under_way") == 0)
         one.sendall(request())
@@ -125,7 +126,7 @@ def test_who_does_not_read_its_refusals_is_not_written_to_for_ever():
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             one.connect(("127.0.0.1", server.port))
             one.settimeout(10)
-            assert sent_until_cut(one, 200_000_000) < 200_000_000  # held back, then cut
+            assert sent_until_cut(one, 200_000_000) < 200_000_000  # paused, then closed
         assert server.get("/health").status == 200
 
 
@@ -151,7 +152,7 @@ def test_a_machine_without_uvloop_serves_too(monkeypatch):
 
 
 def test_under_load_the_texts_are_those_of_offline_and_the_rest_is_refused():
-    """Clients by the dozen for a server of few places: benchmarks/serving_load.py measures what this only tries."""
+    """Dozens of clients for a server of few slots; benchmarks/serving_load.py measures the same at a larger scale."""
     sources = [one.source for one in street.sentences("test", 24)]
     offline = dict(zip(sources, open_served_model("street").translator.translate(sources), strict=True))
     statuses: list[int] = []

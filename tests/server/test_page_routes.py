@@ -1,4 +1,4 @@
-"""The explorer of a trace as a file, from the server that has the trace."""
+"""The explorer of a trace and its story as HTML files from the server."""
 
 import base64
 import gzip
@@ -40,8 +40,8 @@ def test_the_story_is_a_page_that_python_makes_too(server):
     assert answer.status == 200
     assert answer.headers["content-disposition"].startswith("attachment")
     assert answer.text.count("<figure") == len(VIEWS)
-    assert "No attention is at" in server.get(f"/api/explore/{identity}/story.html?at=x").is_refused(422)
-    assert "head" in server.get(f"/api/explore/{identity}/story.html?head=99").is_refused(422)
+    assert "There is no attention 'x'" in server.get(f"/api/explore/{identity}/story.html?at=x").is_refused(422)
+    assert "Head 99 is out of range" in server.get(f"/api/explore/{identity}/story.html?head=99").is_refused(422)
 
 
 def test_it_is_bounded():

@@ -1,4 +1,4 @@
-"""Asking over HTTP who a word is: what `resolve_pronoun` says, within bounds, and given up when nobody waits."""
+"""Pronoun analysis over HTTP: the result of `resolve_pronoun`, within limits, cancelled when its client leaves."""
 
 import time
 
@@ -6,7 +6,7 @@ import pytest
 
 from glassformer import load
 from glassformer.coreference import resolve_pronoun
-from glassformer.coreference.question_cost import FEWEST, translations, tries_within
+from glassformer.coreference.question_cost import MIN_TRIES, count_translations, tries_within
 from glassformer.errors import InputError
 from glassformer.server.translation_service import open_served_model
 from tests.server.running import LONG, WORDS, endless, running, served
@@ -17,8 +17,8 @@ MANY = "The animal and the bird and the fox saw the street and the shore because
 
 @pytest.fixture(scope="module")
 def server():
-    with running(open_served_model("street")) as found:
-        yield found
+    with running(open_served_model("street")) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def street():
     [{"instead": {"old": "tired", "new": "wide"}}, {"candidates": ["street", "animal"]}],
     ids=["a second sentence", "candidates"],
 )
-def test_the_answer_is_that_of_who_is(server, street, given):
+def test_the_answer_is_that_of_resolve_pronoun(server, street, given):
     answer = server.post("/api/who", {"text": TIRED} | given)
     assert answer.status == 200, answer.text
     found = answer.json()
@@ -83,7 +83,7 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(server, body, status):
 
 
 def test_undecided_is_an_answer(server):
-    """No word of the translation follows "old", which is no noun."""
+    """No word of the translation changes with "old", which is not a noun."""
     found = server.post("/api/who", {"text": TIRED.replace("animal", "old animal"), "candidates": ["old", "street"]})
     [first, *_] = found.json()["readings"]
     assert "verdict" not in first
@@ -91,7 +91,7 @@ def test_undecided_is_an_answer(server):
 
 
 class Counting:
-    """A translator that counts what it is asked for."""
+    """A translator that counts the texts it translates."""
 
     def __init__(self, translator):
         self._translator, self.count = translator, 0
@@ -113,14 +113,14 @@ class Counting:
 def test_a_question_costs_no_more_than_was_counted_before(street, swap, candidates):
     counting = Counting(street)
     resolve_pronoun(counting, TIRED, candidates=candidates, swap=swap, tries=20)
-    assert 0 < counting.count <= translations(TIRED, "it", candidates, swap is not None, 20)
+    assert 0 < counting.count <= count_translations(TIRED, "it", candidates, swap is not None, 20)
 
 
 @pytest.mark.parametrize("most", [300, 600, 2000])
-def test_as_many_words_are_tried_as_there_is_room_for(most):
+def test_as_many_words_are_tried_as_the_limit_allows(most):
     tries = tries_within(most, MANY, "it", None, False)
-    assert translations(MANY, "it", None, False, tries) <= most
-    assert tries >= FEWEST
+    assert count_translations(MANY, "it", None, False, tries) <= most
+    assert tries >= MIN_TRIES
     assert tries <= tries_within(most + 1000, MANY, "it", None, False)
 
 
@@ -132,13 +132,13 @@ def test_a_sentence_of_too_many_words_is_refused():
 
 
 def test_a_question_that_takes_too_long_is_given_up():
-    """It stands in line with everybody's sentences, so nothing of it goes on after its time."""
+    """Its sentences wait in the shared queue, so none of them is translated after its time limit."""
     with running(endless(), seconds=2, trace_tokens=1000, who_translations=100_000, waiting=100_000) as server:
         began = time.monotonic()
         text = f"{LONG} and the animal and the street"
         server.post("/api/who", {"text": text, "candidates": ["animal", "street"]}).is_refused(503)
         assert time.monotonic() - began < 50  # its work would take minutes
-        server.until(lambda: server.house.bench.count == 0)
+        server.until(lambda: server.state.trace_pool.count == 0)
         server.until(lambda: server.metric("searching_sentences") == 0)
 
 
@@ -146,9 +146,9 @@ def test_who_leaves_is_not_worked_for():
     with running(endless(), trace_tokens=1000, who_translations=100_000, waiting=100_000) as server:
         text = f"{LONG} and the animal and the street"
         with server.leaving("/api/who", {"text": text, "candidates": ["animal", "street"]}):
-            server.until(lambda: server.house.bench.count == 1)
+            server.until(lambda: server.state.trace_pool.count == 1)
             server.until(lambda: server.metric("searching_sentences") > 0)
-        server.until(lambda: server.house.bench.count == 0, 30)
+        server.until(lambda: server.state.trace_pool.count == 0, 30)
 
 
 def test_a_way_through_the_tree_is_forced(server, street):
@@ -176,5 +176,5 @@ def test_a_way_through_the_tree_is_forced(server, street):
         ({"prefix": [5] * 200}, 413),
     ],
 )
-def test_a_prefix_of_strangers_is_refused(server, body, status):
+def test_a_prefix_of_invalid_tokens_is_refused(server, body, status):
     server.post("/api/explore", {"text": WORDS} | body).is_refused(status)

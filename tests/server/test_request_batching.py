@@ -1,4 +1,4 @@
-"""Sentences of many askers at once are found as each asker alone would find them, on any model."""
+"""Continuous batching of many clients gives each the results it would get alone, on any model."""
 
 import random
 import threading
@@ -19,7 +19,7 @@ from glassformer.server.language_pairs import LanguagePairs
 from glassformer.server.metrics import Metrics
 from glassformer.server.request_batching import Batcher, Ticket
 from tests.examples import max_examples
-from tests.models import configs, seeds, talkative
+from tests.models import build_source_sensitive, configs, seeds
 from tests.small_translator import model, tokenizer
 
 
@@ -42,7 +42,9 @@ def requests(dice: random.Random, config) -> list[Request]:
 @given(configs(), seeds, st.sampled_from(["fast", "plain"]))
 @max_examples(10)
 def test_together_is_as_alone(config, seed, kind):
-    engine = open_search_backend([talkative(config, seed)], EngineOptions(engine=kind, exact=True, workers=2))
+    engine = open_search_backend(
+        [build_source_sensitive(config, seed)], EngineOptions(engine=kind, exact=True, workers=2)
+    )
     dice = random.Random(seed)
     asked = [(requests(dice, config), searches(dice)) for _ in range(8)]
     alone = [engine.search(*one) for one in asked]
@@ -57,27 +59,27 @@ def test_together_is_as_alone(config, seed, kind):
 
 @given(configs(decoder_ssru=False), seeds)
 @max_examples(8)
-def test_whoever_gives_up_hinders_nobody(config, seed):
-    """Given up before, while or after it is searched for: others get theirs, and nothing is left behind."""
-    engine = open_search_backend([talkative(config, seed)], EngineOptions(workers=2))
+def test_cancelled_requests_do_not_affect_others(config, seed):
+    """Cancelled before, during or after their search: others get their results, and nothing is left in the batcher."""
+    engine = open_search_backend([build_source_sensitive(config, seed)], EngineOptions(workers=2))
     dice = random.Random(seed)
-    how = Beam(size=3)
+    search = Beam(size=3)
     asked = [requests(dice, config) for _ in range(12)]
-    alone = [engine.search(one, how) for one in asked]
+    alone = [engine.search(one, search) for one in asked]
     batcher = Batcher(engine, config.eos_id, 1000, Metrics())
     tickets = [Ticket(batcher) for _ in asked]
     leaving = set(dice.sample(range(12), 6))
 
     def ask(number: int):
         try:
-            return tickets[number].search(asked[number], how)
+            return tickets[number].search(asked[number], search)
         except ClientDisconnectedError:
             return None
 
     def leave() -> None:
         for number in leaving:
             time.sleep(dice.random() / 500)
-            tickets[number].give_up(ClientDisconnectedError())
+            tickets[number].cancel(ClientDisconnectedError())
 
     try:
         with ThreadPoolExecutor(13) as pool:
@@ -93,7 +95,7 @@ def test_whoever_gives_up_hinders_nobody(config, seed):
         batcher.stop()
 
 
-def test_what_cannot_be_searched_for_is_said_to_whoever_asks():
+def test_invalid_searches_are_errors_of_their_own_request():
     engine, config = open_search_backend([model()], EngineOptions(engine="plain")), model().config
     batcher = Batcher(engine, config.eos_id, 10, Metrics())
     try:
@@ -101,7 +103,7 @@ def test_what_cannot_be_searched_for_is_said_to_whoever_asks():
             Ticket(batcher).search([Request([config.pad_id])], Beam())
         with pytest.raises(InputError, match="suppressed"):
             Ticket(batcher).search([Request([3])], Beam(suppress=(config.eos_id,)))
-        with pytest.raises(HTTPError, match="fit"):
+        with pytest.raises(HTTPError, match="11 sentences; the queue holds 10"):
             Ticket(batcher).search([Request([3])] * 11, Beam())
         assert len(Ticket(batcher).search([Request([3])] * 10, Beam())) == 10
     finally:
@@ -133,20 +135,20 @@ def test_stopping_lets_nobody_wait():
 
 
 def test_clients_take_turns():
-    line = FairQueue[str]()
-    line.add("a", ["a1", "a2", "a3"])
-    line.add("b", ["b1"])
-    assert line.take() == "a1"
-    line.add("c", ["c1", "c2"])
-    line.add("d", [])
-    line.add("b", ["b2"])
-    line.add("e", ["e1"])
-    line.drop("e")
-    line.drop("f")
-    assert len(line) == 6
-    assert line.first() == "b1"
-    assert [line.take() for _ in range(6)] == ["b1", "a2", "c1", "b2", "a3", "c2"]
-    assert not line
+    queue = FairQueue[str]()
+    queue.add("a", ["a1", "a2", "a3"])
+    queue.add("b", ["b1"])
+    assert queue.take() == "a1"
+    queue.add("c", ["c1", "c2"])
+    queue.add("d", [])
+    queue.add("b", ["b2"])
+    queue.add("e", ["e1"])
+    queue.drop("e")
+    queue.drop("f")
+    assert len(queue) == 6
+    assert queue.first() == "b1"
+    assert [queue.take() for _ in range(6)] == ["b1", "a2", "c1", "b2", "a3", "c2"]
+    assert not queue
 
 
 def test_a_model_of_one_pair_takes_any_codes():
@@ -175,7 +177,7 @@ def test_a_model_of_many_languages_has_a_tokenizer_for_each_pair():
     assert languages.tokenizer("en", "de") is first
     languages.tokenizer("de", "fr")
     languages.tokenizer("fr", "en")
-    assert len(languages._kept) == 2
-    with pytest.raises(InputError, match="knows no language"):
+    assert len(languages._cache) == 2
+    with pytest.raises(InputError, match="does not support the language"):
         languages.tokenizer("en", "xx")
     assert languages.detected() is None

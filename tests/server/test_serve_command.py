@@ -1,4 +1,4 @@
-"""`glassformer serve` as a user runs it: says its address, ends when told, and complains in one sentence."""
+"""`glassformer serve` as a user runs it: prints its address, stops on a signal, and reports errors in one sentence."""
 
 import http.client
 import json
@@ -79,7 +79,7 @@ def test_half_open_connections_do_not_hold_up_the_end():
             one.close()
 
 
-def test_a_key_file_closes_the_door(tmp_path):
+def test_with_a_key_file_requests_need_a_key(tmp_path):
     (tmp_path / "keys").write_text("# of our team\n\nthe-key-of-this-test\n")
     with served("street", "--port", "0", "--api-key-file", str(tmp_path / "keys"), "--limit", "beam=2") as process:
         port = port_of(process)
@@ -90,7 +90,7 @@ def test_a_key_file_closes_the_door(tmp_path):
 
 
 def refused(*arguments: str) -> str:
-    """The one sentence of a refusal."""
+    """The error message of a refused command."""
     done = CliRunner().invoke(app, ["serve", *arguments])
     assert isinstance(done.exception, GlassformerError), done.exception
     sentence = str(done.exception)
@@ -103,12 +103,12 @@ def test_a_port_in_use_is_said():
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        assert f"Port {port} of 127.0.0.1 cannot be had" in refused("street", "--port", port)
+        assert f"Port {port} of 127.0.0.1 is not available" in refused("street", "--port", port)
 
 
 def test_what_cannot_be_is_said_in_one_sentence(tmp_path):
     assert "There is no nowhere" in refused("nowhere", "--port", "0")
-    assert "no address" in refused("street", "--host", "no.such.host.invalid")
+    assert "is not an address of this machine" in refused("street", "--host", "no.such.host.invalid")
     assert "--open" in refused("street", "--host", "0.0.0.0", "--port", "0")
     assert "did you mean 'beam'?" in refused("street", "--limit", "beem=3")
     assert "NAME=NUMBER" in refused("street", "--limit", "beam")
@@ -124,7 +124,7 @@ def test_what_cannot_be_is_said_in_one_sentence(tmp_path):
 
 
 def test_beyond_this_machine_with_keys_or_by_an_open_word(tmp_path):
-    """Only that it is allowed: nothing listens yet when the model is looked for."""
+    """Only that it is allowed: the server does not listen yet when the model is searched for."""
     (tmp_path / "keys").write_text("the-key-of-this-test\n")
     assert "There is no nowhere" in refused("nowhere", "--host", "0.0.0.0", "--port", "0", "--open")
     keys = ["--api-key-file", str(tmp_path / "keys")]
@@ -166,7 +166,7 @@ def test_limits_are_read_as_numbers():
 
 
 def test_the_docs_list_every_limit_as_it_is():
-    """docs/serving.md and the settings say the same."""
+    """docs/serving.md lists the defaults and meanings of the settings."""
     page = (ROOT / "docs/serving.md").read_text()
     listed = re.findall(r"^\| `(\w+)` \| ([\d,.]+) \| (.+) \|$", page, re.MULTILINE)
     wanted = [(name, shown(getattr(Limits(), name)), meaning) for name, meaning in Limits.meanings().items()]
@@ -182,10 +182,10 @@ def test_the_docs_name_every_route():
     from glassformer.server.state import ServerState
     from tests.server.running import served as small
 
-    house = ServerState(small(), Limits())
+    state = ServerState(small(), Limits())
     try:
         page = (ROOT / "docs/serving.md").read_text()
-        for path in make_app(house).app.openapi()["paths"]:
+        for path in make_app(state).app.openapi()["paths"]:
             assert f"`{path}" in page or f" {path}`" in page, path
     finally:
-        house.close()
+        state.close()

@@ -1,6 +1,6 @@
-"""Who sends or reads too slowly is cut off, over real sockets.
+"""Clients that send or read too slowly are disconnected, over real sockets.
 
-Each test sets its limit to a second; `SOON` is below the defaults, so that no other limit can have done it.
+Each test sets its limit to a second; `SOON` is below the defaults, so that no other limit can be the cause.
 """
 
 import socket
@@ -13,7 +13,7 @@ HEAD = b"POST /api/translate HTTP/1.1\r\nhost: localhost\r\ncontent-type: applic
 
 
 def trickle(one: socket.socket, content: bytes, seconds: float) -> float:
-    """Send a byte every tenth of a second until the other side hangs up; after how long it did."""
+    """Send a byte every tenth of a second until the other side closes; returns after how many seconds it did."""
     began = time.monotonic()
     one.settimeout(0.1)
     for byte in content:
@@ -45,7 +45,7 @@ def test_a_connection_that_says_nothing_is_cut():
 
 
 def test_slow_headers_of_a_second_request_are_cut_too():
-    """uvicorn forgets its timer at the first byte."""
+    """uvicorn stops its timer at the first byte."""
     with running(served(), header_seconds=1) as server, server.connect() as one:
         one.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
         assert one.recv(65536).startswith(b"HTTP/1.1 200")
@@ -88,7 +88,7 @@ def test_a_body_byte_by_byte_is_cut_as_well():
 
 
 def test_a_reader_that_does_not_read_is_cut():
-    """Its answer is larger than what sockets hold, and the memory it takes is free again."""
+    """The response is larger than the socket buffers, and its memory is freed."""
     with running(served(d_ff=40_000, d_model=64), write_seconds=1) as server, socket.socket() as one:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         one.settimeout(20)
@@ -114,7 +114,7 @@ def test_a_reader_that_takes_its_time_but_reads_is_not_cut():
 
 
 def test_a_stalled_client_leaves_no_lines_in_the_log(caplog):
-    """Other servers write a traceback for every client that hangs up."""
+    """Other servers log a traceback for every client that disconnects."""
     with running(served(), body_seconds=1) as server:
         for _ in range(20):
             with server.connect() as one:

@@ -1,4 +1,4 @@
-"""What the API shows of a model is what the model has, bit for bit."""
+"""The inspection routes return the model's and the trace's own values, bit for bit."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from glassformer.inspection import Trace
 from glassformer.inspection.interventions.changes import RemoveHead
-from glassformer.inspection.tracing.trace_manifest import Folded, folded, unfolded
+from glassformer.inspection.tracing.trace_manifest import TensorGroup, group_layers, tensor_names
 from glassformer.server.tensor_slices import TensorSlice, cut, summary
 from glassformer.server.translation_service import open_served_model
 from tests.examples import max_examples
@@ -22,8 +22,8 @@ SENTENCE = "The animal didn't cross the street because it was too tired."
 
 @pytest.fixture(scope="module")
 def server():
-    with running(served()) as found:
-        yield found
+    with running(served()) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def numbers(answer) -> np.ndarray:
 
 
 def names(entries) -> list[str]:
-    return unfolded([Folded(**entry) for entry in entries])
+    return tensor_names([TensorGroup(**entry) for entry in entries])
 
 
 def test_every_tensor_of_a_trace_comes_bit_for_bit(server, manifest, trace):
@@ -87,7 +87,7 @@ def test_the_manifest_says_what_the_trace_is_of(server, manifest, trace):
 
 
 def test_a_manifest_is_small_however_deep_the_model_is():
-    """Below 20 kB for usual sentences, so that a page has something to show at once."""
+    """Below 20 kB for usual sentences, so that the page can show something at once."""
     with running(served(encoder_layers=6, decoder_layers=6)) as deep, running(open_served_model("street")) as street:
         for server in (deep, street):
             assert len(server.post("/api/explore", {"text": SENTENCE}).body) < 20_000
@@ -138,12 +138,12 @@ def test_numbers_that_float16_does_not_hold_stay_float32():
     assert cut(torch.tensor([1.0, -torch.inf]), TensorSlice(half=True), 1000).dtype == "float16"
 
 
-def test_names_fold_and_unfold():
+def test_layers_are_grouped_and_ungrouped():
     tensors = {f"encoder.layers.{i}.x": torch.zeros(2) for i in range(3)} | {"decoder.layers.1.y": torch.zeros(3)}
     tensors |= {"memory": torch.zeros(1)}
-    entries = folded(tensors, dict.fromkeys(tensors, "D"))
+    entries = group_layers(tensors, dict.fromkeys(tensors, "D"))
     assert len(entries) == 3
-    assert unfolded(entries) == list(tensors)
+    assert tensor_names(entries) == list(tensors)
 
 
 def test_a_given_target_is_looked_at_and_has_no_search(server):
@@ -180,7 +180,7 @@ def test_what_if_is_the_translators(server, manifest, trace):
 
 
 def test_another_word_changes_who_it_is():
-    """The question that this project began with, by HTTP."""
+    """The example of what "it" refers to, over HTTP."""
     with running(open_served_model("street")) as server:
         before = server.post("/api/explore", {"text": SENTENCE}).json()
         assert "weil es zu müde" in before["target"]["text"]
@@ -210,7 +210,7 @@ def test_figures(server, manifest, trace):
 
 
 def test_traces_may_be_made_while_others_translate(server):
-    """Traces listen to a twin of the model, so nobody hears anybody."""
+    """Traces record a copy of the model that shares its weights, so that requests do not disturb each other."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(8) as pool:
@@ -237,7 +237,7 @@ def test_openapi_describes_what_is_asked(server):
 
 
 def test_openapi_says_what_every_request_may_be_answered(server):
-    """The door's refusals, when to come back, the server's own bounds, and where a trace's id leads."""
+    """The middleware's errors, Retry-After, the server's own limits, and links from a trace's id."""
     description = server.get("/openapi.json").json()
     operations = [about for methods in description["paths"].values() for about in methods.values()]
     names = [about["operationId"] for about in operations]
@@ -246,10 +246,10 @@ def test_openapi_says_what_every_request_may_be_answered(server):
         assert {"400", "401", "403", "413", "421", "431", "503"} <= set(about["responses"])
         assert about["responses"]["503"]["headers"]["Retry-After"]["required"]
         assert "500" not in about["responses"]
-    schemas, limits = description["components"]["schemas"], server.house.limits
-    assert schemas["AskTranslation"]["properties"]["n_best"]["maximum"] == limits.n_best
-    assert schemas["AskTrace"]["properties"]["beam"]["maximum"] == limits.trace_beam
-    assert schemas["AskLibre"]["properties"]["q"]["maxItems"] == limits.texts
+    schemas, limits = description["components"]["schemas"], server.state.limits
+    assert schemas["TranslateRequest"]["properties"]["n_best"]["maximum"] == limits.n_best
+    assert schemas["TraceRequest"]["properties"]["beam"]["maximum"] == limits.trace_beam
+    assert schemas["LibreTranslateRequest"]["properties"]["q"]["maxItems"] == limits.texts
     links = description["paths"]["/api/explore"]["post"]["responses"]["200"]["links"]
     assert {link["operationId"] for link in links.values()} >= {"tensor", "tree", "what_if", "figure"}
     assert "security" not in description["paths"]["/api/translate"]["post"]

@@ -1,4 +1,4 @@
-"""Answers by HTTP are the translator's own, whatever others ask at the same time."""
+"""Translations over HTTP are the translator's own, whatever other clients request at the same time."""
 
 import random
 import threading
@@ -19,14 +19,14 @@ SOURCES = [one.source for one in sentences("train", 60)]
 
 
 def alone(translator: Translator, asked: dict) -> list:
-    """What the translator answers to the same question by itself."""
-    how = Beam(
+    """The translator's results for the same request, without a server."""
+    search = Beam(
         size=asked.get("beam", 4),
         n_best=asked.get("n_best", 1),
         length_penalty=asked.get("length_penalty", 1.0),
         no_repeat=asked.get("no_repeat", 0),
     )
-    mine = Translator(translator.model, translator.tokenizer, how, engine=translator.engine)
+    mine = Translator(translator.model, translator.tokenizer, search, engine=translator.engine)
     return mine.answer([asked["text"]] if isinstance(asked["text"], str) else asked["text"])
 
 
@@ -71,7 +71,7 @@ def test_many_clients_at_once_get_what_each_would_get_alone(engine, clients, lon
 
         with ThreadPoolExecutor(clients) as pool:
             answers = list(pool.map(ask, questions))
-        if engine == "fast":  # the plain one is told to be exact, and takes one at a time
+        if engine == "fast":  # the plain one runs with exact=True, one sentence at a time
             assert server.metric("batch_sentences_sum") > server.metric("batch_sentences_count") > 0
     for answer, translations in zip(answers, own, strict=True):
         assert answer.status == 200, answer.text
@@ -89,13 +89,13 @@ def test_the_built_in_model_answers_as_it_does_by_itself():
 
 
 def test_another_engine_answers_too():
-    """CTranslate2 takes sentences only all at once; its answers are its own."""
+    """CTranslate2 takes sentences only all at once; its results are its own."""
     pytest.importorskip("ctranslate2")
     model = served().translator.model
     engine = open_engine([model], EngineOptions(engine="ctranslate2", workers=1))
     translator = Translator(model, served().translator.tokenizer, engine=engine)
     own = [alone(translator, {"text": text, "beam": 2, "n_best": 2}) for text in SOURCES[:6]]
-    with running(ServedModel("other", translator, served().choice)) as server, ThreadPoolExecutor(6) as pool:
+    with running(ServedModel("other", translator, served().alignment_heads)) as server, ThreadPoolExecutor(6) as pool:
         asked = [{"text": text, "beam": 2, "n_best": 2, "tokens": True} for text in SOURCES[:6]]
         answers = list(pool.map(lambda one: server.post("/api/translate", one).json(), asked))
         for answer, [one] in zip(answers, own, strict=True):
@@ -121,7 +121,7 @@ def test_alignments_are_those_of_align():
         ids = translator.tokenizer.encode(SOURCES[0], "source")
         [own] = alone(translator, {"text": SOURCES[0]})
         pair = word_pair(translator.tokenizer, ids, own.answers[0].ids)
-        [links] = align(translator.model, [pair], served().choice)
+        [links] = align(translator.model, [pair], served().alignment_heads)
         assert [first["source_words"], first["target_words"]] == list(pair.texts)
         assert [(one["source"], one["target"]) for one in first["alignment"]] == [
             (link.source, link.target) for link in links

@@ -1,4 +1,4 @@
-"""What-ifs by HTTP: words among the changes, chrF with a reference, and every head ranked."""
+"""What-ifs over HTTP: words among the changes, chrF with a reference, and the ranking of heads."""
 
 import threading
 
@@ -8,7 +8,7 @@ from glassformer import load
 from glassformer.evaluation import sentence_chrf
 from glassformer.inspection.interventions.changes import AverageHead, CutEdge, RemoveHead, attentions
 from glassformer.server.translation_service import open_served_model
-from glassformer.server.what_if_requests import RequestCancelled
+from glassformer.server.what_if_requests import CancellationToken
 from tests.server.running import WORDS, running, served
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -52,7 +52,8 @@ def test_which_of_two_that_are_written_alike(street):
         found = what_if(street, before, changes=[word("dog", "cat", which=which)]).json()
         assert found["manifest"]["source"]["text"] == text
     sentence = what_if(street, before, changes=[word("dog", "cat", which=2)]).is_refused(422)
-    assert "2 times" in sentence
+    assert "Occurrence 2 of 'dog'" in sentence
+    assert "(0 to 1)" in sentence
 
 
 def test_a_translation_that_begins_as_it_is_told(street, before):
@@ -112,10 +113,10 @@ def test_heads_of_a_what_if_are_ranked_under_its_changes():
     assert dearest["loss"] == pytest.approx(-sum(differences) / len(differences), abs=1e-5)
 
 
-def test_who_leaves_while_heads_are_ranked_frees_the_bench(monkeypatch):
-    """Removing every head of a large model takes a while; it ends at the next head when nobody waits."""
+def test_a_client_that_leaves_while_heads_are_ranked_frees_the_trace_pool(monkeypatch):
+    """Removing every head of a large model takes a while; it stops at the next head when the client leaves."""
     reached, asked = threading.Event(), []
-    check = RequestCancelled.check
+    check = CancellationToken.check
 
     def slowly(self, done, of):
         asked.append(done)
@@ -123,12 +124,12 @@ def test_who_leaves_while_heads_are_ranked_frees_the_bench(monkeypatch):
         threading.Event().wait(0.05)
         check(self, done, of)
 
-    monkeypatch.setattr(RequestCancelled, "check", slowly)
+    monkeypatch.setattr(CancellationToken, "check", slowly)
     with running(served()) as server:
         before = server.post("/api/explore", {"text": WORDS}).json()
         with server.connect() as one:
             one.sendall(f"GET /api/explore/{before['id']}/heads HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
             assert reached.wait(20)
-        server.until(lambda: server.house.bench.count == 0)
+        server.until(lambda: server.state.trace_pool.count == 0)
     config = served().translator.model.config
     assert max(asked) < config.n_heads * len(attentions(served().translator.model))

@@ -1,4 +1,4 @@
-// The whole file: title, picture, legend, caption; and the same in words for whoever cannot see it.
+// The SVG file: title, picture, legend, caption, and a text description for screen readers.
 import { legend } from './legend';
 import { MARGIN, POINTS_PER_MM, type Drawing, type Sheet } from './sheet';
 import { escape, moved, number, tag } from './svg';

@@ -58,7 +58,7 @@ export function strongest(weights: Matrix, row: number, keys: Token[], count = 3
   return named.length < 2 ? named.join('') : `${named.slice(0, -1).join(', ')} and ${named[named.length - 1]}`;
 }
 
-/** What every picture of one attention has to add, for whoever compares it with the formula. */
+/** Remarks under every picture of one attention, for comparison with the formula. */
 export function remarksOn(data: AttentionData): string[] {
   const remarks = ['Layers and heads are counted from 0.'];
   if (data.positions === 'rotary' && data.place.kind === 'self') {

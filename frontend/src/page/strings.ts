@@ -548,12 +548,12 @@ export const texts = {
         step === 0 ? token : `${token}, step ${step}, log p ${logP}, score ${score}`,
       fates: {
         start: 'the start',
-        kept: 'among the best of its step: gone on with',
-        outranked: 'others of its step were better: dropped',
-        displaced: 'dropped for the hypothesis of the likeliest tokens, which keeps a place',
-        abandoned: 'still growing when nothing could beat what had ended',
+        kept: 'among the best of its step: extended',
+        outranked: 'outranked by others of its step: dropped',
+        displaced: 'dropped in favour of the greedy hypothesis, which always keeps a place',
+        abandoned: 'unfinished when nothing could beat the finished hypotheses any more',
         ended: (place: number, of: number, atLimit: boolean) =>
-          `ended${atLimit ? ' at the longest length allowed' : ''}, number ${place} of ${of}`,
+          `finished${atLimit ? ' at the maximum length' : ''}, number ${place} of ${of}`,
       },
       over: 'then every way on from here was dropped',
       nobody: 'No hypothesis that ended goes through here.',

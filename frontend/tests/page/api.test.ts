@@ -8,9 +8,9 @@ const answering = (answer: Response | (() => Promise<Response>)) =>
 
 describe('the client', () => {
   it('hands on the sentence that the server says', async () => {
-    const api = answering(new Response('{"error": "A blank text has no way through the model."}', { status: 422 }));
+    const api = answering(new Response('{"error": "The text is blank. Send a text to trace."}', { status: 422 }));
     await expect(api.explore({ text: '' })).rejects.toEqual(
-      new ApiError('A blank text has no way through the model.', 422),
+      new ApiError('The text is blank. Send a text to trace.', 422),
     );
   });
 

@@ -145,7 +145,7 @@ describe.each(TREES.map((tree) => ({ tree, nodes: tree.parent.length })))('a tre
       tree.fate.filter((_, node) => isDropped(tree, node)).length,
     );
     tree.ended.forEach((end, place) => {
-      expect(whyOf(tree, end)).toMatch(new RegExp(`^ended.*, number ${place + 1} of ${tree.ended.length}$`));
+      expect(whyOf(tree, end)).toMatch(new RegExp(`^finished.*, number ${place + 1} of ${tree.ended.length}$`));
       expect(through(tree, end, 0)).toBe(place);
       expect(textOf(tree, pathOf(tree, end))).not.toContain('▁');
       expect(pathOf(tree, end).filter((node) => through(tree, node, place) !== place)).toEqual([]);

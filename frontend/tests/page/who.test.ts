@@ -74,7 +74,7 @@ function reading(more: Partial<Reading> = {}): Reading {
     verdict: 0,
     votes: [2, 2],
     preference: 7,
-    in_words: 'This model takes it for animal.',
+    in_words: 'This model resolves it to animal.',
     ...more,
   };
 }

@@ -1,4 +1,4 @@
-"""Who is "it"? What a translation model takes a word to refer to: by what it does, and by what one sees inside."""
+"""Pronoun resolution by a translation model: evidence from its translations and from its internal activations."""
 
 from glassformer.coreference.pronoun_evidence import PronounEvidence
 from glassformer.coreference.resolve_pronoun import resolve_pronoun

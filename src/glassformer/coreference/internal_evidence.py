@@ -1,4 +1,4 @@
-"""What one sees inside: looks, weighted values, rollout, cut edges, from a word and its pronoun to each candidate."""
+"""Internal evidence for coreference: attention, value-weighted attention, rollout and edge removal per candidate."""
 
 from collections.abc import Sequence
 
@@ -18,78 +18,94 @@ from glassformer.inspection.explanation.attribution import (
 from glassformer.inspection.tracing.trace_builder import TokenNames
 from glassformer.translator import TranslationCandidate, Translator
 
-LEAST_LOSS = 0.01
-"""Nats; what is lost beyond that by one cut more than by another says something."""
+MIN_LOSS_LEAD_NATS = 0.01
+"""Minimum difference between the losses of two candidates for the larger one to count."""
 
 
-def inside(
+def internal_evidence(
     translator: Translator,
     tokenizer: AnyTokenizer,
     text: str,
     answer: TranslationCandidate,
     word: WordSpan,
     candidates: Sequence[WordSpan],
-    place: int | None,
+    pronoun_index: int | None,
 ) -> list[PronounEvidence]:
-    """The rows of evidence of one sentence and its translation; `place`: the pronoun's, where it is known."""
+    """Rows of evidence for one sentence and its translation.
+
+    `pronoun_index`: which word of the translation is the pronoun, if known.
+    """
     ids = tokenizer.encode(text, "source")
-    heard = trace(translator.model, Request(ids), answer.ids, names=TokenNames(tokenizer.pieces, tokenizer.decode))
-    own = tokens_of(word, text, heard.source, tokenizer)
-    theirs = [tokens_of(spot, text, heard.source, tokenizer) for spot in candidates]
-    encoder = [at for at in heard.attentions if at.startswith("encoder.")]
-    cross = [at for at in heard.attentions if at.endswith("cross_attention")]
+    traced = trace(translator.model, Request(ids), answer.ids, names=TokenNames(tokenizer.pieces, tokenizer.decode))
+    word_tokens = tokens_of(word, text, traced.source, tokenizer)
+    candidate_tokens = [tokens_of(candidate, text, traced.source, tokenizer) for candidate in candidates]
+    encoder = [at for at in traced.attentions if at.startswith("encoder.")]
+    cross = [at for at in traced.attentions if at.endswith("cross_attention")]
     quoted = f'"{word.text.lower()}"'
-    rows = [*_looking(heard, encoder, quoted, own, theirs), _rolled(heard, quoted, own, theirs)]
-    pronoun = [] if place is None else _tokens(tokenizer, answer, place)
+    rows = [
+        *_attention_rows(traced, encoder, quoted, word_tokens, candidate_tokens),
+        _rollout_row(traced, quoted, word_tokens, candidate_tokens),
+    ]
+    pronoun = [] if pronoun_index is None else _word_tokens(tokenizer, answer, pronoun_index)
     if pronoun:
-        rows += _looking(heard, cross, "its pronoun", pronoun, theirs)
-        before = sum(heard.log_probabilities[i] for i in pronoun)
+        rows += _attention_rows(traced, cross, "its pronoun", pronoun, candidate_tokens)
+        before = sum(traced.log_probabilities[i] for i in pronoun)
         for kind, label, cuts in (
-            ("cut word", f"cut from {quoted}, nats lost", lambda keys: edges(encoder, own, keys)),
-            ("cut pronoun", "cut from its pronoun, nats lost", lambda keys: edges(cross, pronoun, keys)),
+            ("cut word", f"edges from {quoted} cut, nats lost", lambda keys: edges(encoder, word_tokens, keys)),
+            ("cut pronoun", "edges from its pronoun cut, nats lost", lambda keys: edges(cross, pronoun, keys)),
             (
                 "cut both",
-                "cut from both, nats lost",
-                lambda keys: edges(encoder, own, keys) + edges(cross, pronoun, keys),
+                "edges from both cut, nats lost",
+                lambda keys: edges(encoder, word_tokens, keys) + edges(cross, pronoun, keys),
             ),
         ):
-            after = [log_probabilities(translator.model, ids, answer.ids, cuts(keys)) for keys in theirs]
-            lost = [before - sum(one[i] for i in pronoun) for one in after]
-            rows.append(PronounEvidence(kind, label, lost, votes=kind != "cut both", least=LEAST_LOSS))
+            after = [log_probabilities(translator.model, ids, answer.ids, cuts(keys)) for keys in candidate_tokens]
+            lost = [before - sum(log_ps[i] for i in pronoun) for log_ps in after]
+            rows.append(PronounEvidence(kind, label, lost, votes=kind != "cut both", min_lead=MIN_LOSS_LEAD_NATS))
     return rows
 
 
-def _looking(
-    heard: Trace, attentions: Sequence[str], name: str, queries: Sequence[int], theirs: Sequence[Sequence[int]]
+def _attention_rows(
+    traced: Trace,
+    attentions: Sequence[str],
+    name: str,
+    queries: Sequence[int],
+    candidate_tokens: Sequence[Sequence[int]],
 ) -> list[PronounEvidence]:
-    """Attention: the best head, and each layer's mean; weighted values: each layer's, and all layers'."""
-    by_layer = [[attention_weights(heard, at, queries, keys) for keys in theirs] for at in attentions]
-    best = [max(float(layer[i].max()) for layer in by_layer) for i in range(len(theirs))]
-    means = [[float(look.mean()) for look in layer] for layer in by_layer]
-    brought = [[weighted_values(heard, at, queries, keys) for keys in theirs] for at in attentions]
+    """Attention weights: the best head, and the mean of each layer. Value-weighted attention: each layer."""
+    by_layer = [[attention_weights(traced, at, queries, keys) for keys in candidate_tokens] for at in attentions]
+    best = [max(float(layer[i].max()) for layer in by_layer) for i in range(len(candidate_tokens))]
+    means = [[float(weights.mean()) for weights in layer] for layer in by_layer]
+    value_weighted = [[weighted_values(traced, at, queries, keys) for keys in candidate_tokens] for at in attentions]
     side = "pronoun" if attentions[0].endswith("cross_attention") else "word"
-    last = len(attentions) - 1  # nearest to what is written: its rows are counted
-    rows = [PronounEvidence(f"{side}: best head", f"look of {name}: best head", best)]
-    for what, label, layers in (("mean", "mean of layer", means), ("values", "‖α v W_O‖ of layer", brought)):
+    last = len(attentions) - 1  # the layer nearest to the output: its rows vote
+    rows = [PronounEvidence(f"{side}: best head", f"attention of {name}: best head", best)]
+    for measure, label, layers in (
+        ("mean", "mean of layer", means),
+        ("values", "‖α v W_O‖ of layer", value_weighted),
+    ):
         rows += [
-            PronounEvidence(f"{side}: {what} {n}", f"  {label} {n}", layer, votes=n == last)
+            PronounEvidence(f"{side}: {measure} {n}", f"  {label} {n}", layer, votes=n == last)
             for n, layer in enumerate(layers)
         ]
     return rows
 
 
-def _rolled(heard: Trace, name: str, own: Sequence[int], theirs: Sequence[Sequence[int]]) -> PronounEvidence:
-    total = rollout(heard)[list(own)].mean(0)
-    return PronounEvidence("rollout", f"rollout from {name}", [float(total[list(keys)].sum()) for keys in theirs])
+def _rollout_row(
+    traced: Trace, name: str, word_tokens: Sequence[int], candidate_tokens: Sequence[Sequence[int]]
+) -> PronounEvidence:
+    total = rollout(traced)[list(word_tokens)].mean(0)
+    values = [float(total[list(keys)].sum()) for keys in candidate_tokens]
+    return PronounEvidence("rollout", f"rollout from {name}", values)
 
 
-def _tokens(tokenizer: AnyTokenizer, answer: TranslationCandidate, place: int) -> list[int]:
-    """The places of the tokens of a word of the translation, without signs around it."""
+def _word_tokens(tokenizer: AnyTokenizer, answer: TranslationCandidate, index: int) -> list[int]:
+    """Token positions of a word of the translation (words split at spaces), without punctuation around it."""
     marks = marks_of(tokenizer)
     spans = words(answer.tokens, marks, apart=False)
-    if place >= len(spans):
+    if index >= len(spans):
         return []
-    span = spans[place]
-    parts = [one for one in words(answer.tokens, marks) if span.first <= one.first < span.end]
-    solid = [one for one in parts if any(letter.isalnum() for letter in one.text)]
-    return [i for one in solid for i in range(one.first, one.end)]
+    span = spans[index]
+    parts = [word for word in words(answer.tokens, marks) if span.first <= word.first < span.end]
+    alphanumeric = [word for word in parts if any(letter.isalnum() for letter in word.text)]
+    return [i for word in alphanumeric for i in range(word.first, word.end)]

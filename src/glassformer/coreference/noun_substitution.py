@@ -1,7 +1,7 @@
-"""Put another noun in a candidate's place: does the pronoun of the translation follow?
+"""Noun substitution: replace a candidate antecedent by other nouns and see whether the translation's pronoun changes.
 
-A causal test that needs no list of genders: if "it" is the animal, then with a cat in its place the German pronoun is a
-cat's. Works on texts and their translations; knows no model.
+A causal test that needs no list of genders: if "it" is the animal, then with a cat in its place the German pronoun
+agrees with the cat. Works on texts and their translations, independent of the model.
 """
 
 from collections import Counter
@@ -9,59 +9,59 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-FEW = 3
-"""A pronoun is one of so many words, mostly."""
-MOSTLY = 0.8
-OFTEN = 3
+PRONOUN_FORMS = 3
+"""Number of most frequent forms that must cover `MIN_FORMS_SHARE` of a pronoun's changes."""
+MIN_FORMS_SHARE = 0.8
+MIN_CHANGES = 3
 """A word that changed less often than this may have changed by chance."""
-SIGNS = ".,;:!?\"'()[]«»„“”…"
+PUNCTUATION = ".,;:!?\"'()[]«»„“”…"
 
 
-def normal(word: str) -> str:
-    """A word as it is compared: without signs around it, in small letters."""
-    return word.strip(SIGNS).casefold()
+def normalised(word: str) -> str:
+    """A word in the form used for comparisons: case-folded, without punctuation around it."""
+    return word.strip(PUNCTUATION).casefold()
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A sentence with another noun in one place, translated."""
+    """The translation of a sentence with another noun substituted."""
 
     noun: str
     words: tuple[str, ...]
     changed: tuple[int, ...]
-    """The places of the words that are not as they were."""
+    """Indices of the words that differ from the original translation."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A candidate's place, with what others there do to the translation."""
+    """The translations of a sentence with substitutes for one candidate."""
 
     before: tuple[str, ...]
-    """The words of the translation as it was."""
+    """The words of the original translation."""
     variants: tuple[Variant, ...]
-    """Those with as many words as before."""
+    """Variants with the same number of words as the original."""
 
     @cached_property
     def column(self) -> int | None:
-        """Where the noun's own translation stands: what changes most often, then to most different words."""
-        changes = Counter(place for variant in self.variants for place in variant.changed)
+        """Index of the noun's own translation: the word that changes most often, of ties the one with most forms."""
+        changes = Counter(index for variant in self.variants for index in variant.changed)
         if not changes:
             return None
-        kinds = {place: len({variant.words[place] for variant in self.variants}) for place in changes}
-        return max(changes, key=lambda place: (changes[place], kinds[place]))
+        forms = {index: len({variant.words[index] for variant in self.variants}) for index in changes}
+        return max(changes, key=lambda index: (changes[index], forms[index]))
 
     @cached_property
     def article(self) -> int | None:
-        """The word before the noun, which may agree with it."""
+        """Index of the word before the noun, which may agree with it."""
         return None if self.column is None else self.column - 1
 
     def elsewhere(self, variant: Variant) -> tuple[int, ...]:
-        """What changed besides the noun and its article."""
-        return tuple(place for place in variant.changed if place not in (self.column, self.article))
+        """Changed words other than the noun and its article."""
+        return tuple(index for index in variant.changed if index not in (self.column, self.article))
 
     @cached_property
     def clean(self) -> tuple[Variant, ...]:
-        """Variants in which the noun changed, and beyond its article one word at most."""
+        """Variants in which the noun changed and, besides its article, at most one other word."""
         return tuple(
             variant for variant in self.variants if self.column in variant.changed and len(self.elsewhere(variant)) <= 1
         )
@@ -69,12 +69,14 @@ class Slot:
 
 @dataclass(frozen=True)
 class SubstitutionResult:
-    """How often the pronoun followed a candidate."""
+    """How often the pronoun changed with a candidate."""
 
     followed: int
+    """Variants in which the pronoun changed."""
     shown: int
-    """Variants in which it would have shown: the noun's article changed, or the pronoun."""
+    """Variants in which agreement is visible: the noun's article changed, or the pronoun."""
     tried: int
+    """All usable variants."""
 
     @property
     def share(self) -> float:
@@ -82,48 +84,48 @@ class SubstitutionResult:
 
 
 def slot(before: str, nouns: Sequence[str], translations: Sequence[str]) -> Slot:
-    """From a translation, and those of the same sentence with other nouns in one place."""
-    old = tuple(map(normal, before.split()))
+    """Compare a translation with those of the same sentence with other nouns substituted."""
+    old = tuple(map(normalised, before.split()))
     variants = []
     for noun, text in zip(nouns, translations, strict=True):
-        new = tuple(map(normal, text.split()))
+        new = tuple(map(normalised, text.split()))
         if len(new) == len(old):
             changed = tuple(i for i, (a, b) in enumerate(zip(old, new, strict=True)) if a != b)
             variants.append(Variant(noun, new, changed))
     return Slot(old, tuple(variants))
 
 
-def pronoun_place(slots: Sequence[Slot], among: Sequence[int] | None = None) -> int | None:
-    """Where the word stands that agrees with a noun from afar: it changes with it, always to one of a few words.
+def find_pronoun(slots: Sequence[Slot], among: Sequence[int] | None = None) -> int | None:
+    """Index of the word that agrees with a noun at a distance: it changes with the noun, and has only a few forms.
 
-    `among`: only these places. None where no word does so.
+    `among`: consider only these indices. None if there is no such word.
     """
-    taken = {place for own in slots for place in (own.column, own.article)}
-    seen: dict[int, Counter[str]] = {}
-    for own in slots:
-        for variant in own.clean:
-            for place in own.elsewhere(variant):
-                if place not in taken and (among is None or place in among):
-                    seen.setdefault(place, Counter())[variant.words[place]] += 1
+    taken = {index for slot in slots for index in (slot.column, slot.article)}
+    changes: dict[int, Counter[str]] = {}
+    for slot in slots:
+        for variant in slot.clean:
+            for index in slot.elsewhere(variant):
+                if index not in taken and (among is None or index in among):
+                    changes.setdefault(index, Counter())[variant.words[index]] += 1
     strength = {}
-    for place, kinds in seen.items():
-        few = sum(count for _, count in kinds.most_common(FEW))
-        if few >= OFTEN and few >= MOSTLY * kinds.total():
-            strength[place] = few
-    return max(strength, key=lambda place: strength[place]) if strength else None
+    for index, forms in changes.items():
+        frequent = sum(count for _, count in forms.most_common(PRONOUN_FORMS))
+        if frequent >= MIN_CHANGES and frequent >= MIN_FORMS_SHARE * forms.total():
+            strength[index] = frequent
+    return max(strength, key=lambda index: strength[index]) if strength else None
 
 
-def alternatives(slots: Sequence[Slot], place: int) -> list[str]:
-    """What stands there in the variants, the usual first; the word as it was is one of them."""
-    kinds = Counter(variant.words[place] for own in slots for variant in own.clean)
-    usual = [word for word, count in kinds.most_common() if count >= 2]
-    was = slots[0].before[place]
-    return usual if was in usual else [was, *usual]
+def alternatives(slots: Sequence[Slot], index: int) -> list[str]:
+    """The forms of this word in the variants, the most frequent first; always includes the original form."""
+    forms = Counter(variant.words[index] for slot in slots for variant in slot.clean)
+    frequent = [word for word, count in forms.most_common() if count >= 2]
+    original = slots[0].before[index]
+    return frequent if original in frequent else [original, *frequent]
 
 
-def following(own: Slot, place: int) -> SubstitutionResult:
-    """How often the pronoun changed with this noun, of the times that anything agreed anew."""
-    variants = [variant for variant in own.clean if own.elsewhere(variant) in ((), (place,))]
-    followed = [variant for variant in variants if place in variant.changed]
-    shown = [variant for variant in variants if place in variant.changed or own.article in variant.changed]
+def count_following(slot: Slot, pronoun_index: int) -> SubstitutionResult:
+    """How often the pronoun changed with this noun, out of the variants in which the agreement is visible."""
+    variants = [variant for variant in slot.clean if slot.elsewhere(variant) in ((), (pronoun_index,))]
+    followed = [variant for variant in variants if pronoun_index in variant.changed]
+    shown = [variant for variant in variants if pronoun_index in variant.changed or slot.article in variant.changed]
     return SubstitutionResult(len(followed), len(shown), len(variants))

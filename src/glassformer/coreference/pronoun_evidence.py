@@ -1,45 +1,45 @@
-"""A row of the table, and what all rows come to."""
+"""Evidence for the candidates of a pronoun, and the decision from all evidence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-CLEAR = 0.2
-"""By how much the pronoun must follow one candidate more often than the others."""
-NATS = 0.5
-"""By how much one candidate's pronoun must be likelier than the others'."""
+MIN_FOLLOWING_LEAD = 0.2
+"""Minimum lead, as a share of substitutions, of the candidate that the pronoun follows most often."""
+MIN_PRONOUN_LEAD_NATS = 0.5
+"""Minimum lead in log-probability of the candidate whose pronoun is the most likely."""
 
 
 @dataclass(frozen=True)
 class PronounEvidence:
-    """One row: a number a candidate, the larger the more."""
+    """One row of the table: one value per candidate; larger values speak for the candidate."""
 
     kind: str
     name: str
     values: list[float]
     votes: bool = True
-    """Whether it is counted; the rows of single layers are only shown."""
-    least: float = 0.0
-    """A lead of no more than this points to nobody."""
+    """Whether the row is counted; rows of single layers are only shown."""
+    min_lead: float = 0.0
+    """The row points to no candidate if the lead is not larger than this."""
     note: str = ""
 
     @property
     def points_to(self) -> int | None:
-        """The candidate with the largest number; None where another is too close."""
-        return self.values.index(max(self.values)) if _ahead(self.values) > self.least else None
+        """The candidate with the largest value; None if its lead is too small."""
+        return self.values.index(max(self.values)) if _lead(self.values) > self.min_lead else None
 
 
 def decide(evidence: Sequence[PronounEvidence]) -> int | None:
-    """What the model does decides: whom the pronoun follows; where that is not clear, whose pronoun is likelier.
+    """The candidate that the pronoun follows when substituted; if unclear, the one whose pronoun is more likely.
 
-    What one sees inside decides nothing: of all evidence it misleads most (docs/who-is-it.md has the numbers).
+    Only behaviour decides. Internal evidence does not: it misleads most (docs/who-is-it.md has the numbers).
     """
     rows = {row.kind: row for row in evidence if row.votes}
-    for kind, margin in (("following", CLEAR), ("pronoun", NATS)):
-        if kind in rows and _ahead(rows[kind].values) >= margin:
+    for kind, min_lead in (("following", MIN_FOLLOWING_LEAD), ("pronoun", MIN_PRONOUN_LEAD_NATS)):
+        if kind in rows and _lead(rows[kind].values) >= min_lead:
             return rows[kind].points_to
     return None
 
 
-def _ahead(values: Sequence[float]) -> float:
+def _lead(values: Sequence[float]) -> float:
     first, second = sorted(values, reverse=True)[:2]
     return first - second

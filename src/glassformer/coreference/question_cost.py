@@ -1,32 +1,32 @@
-"""What a question costs: translations, counted before the model is asked."""
+"""Cost of a pronoun question: the number of translations, computed in advance."""
 
 from collections.abc import Sequence
 
-from glassformer.coreference.resolve_pronoun import PROBES, TRIES
-from glassformer.coreference.source_words import content_words, find, noun_phrases
+from glassformer.coreference.resolve_pronoun import DEFAULT_TRIES, PROBE_WORDS
+from glassformer.coreference.source_words import content_words, find_word, noun_phrases
 from glassformer.errors import InputError
 
-FEWEST = 12
-"""Words tried in a noun's place; with fewer, a pronoun that follows is hardly told from chance."""
+MIN_TRIES = 12
+"""Minimum number of substitutes per noun; with fewer, a pronoun that follows can hardly be told from chance."""
 
 
-def translations(text: str, word: str, candidates: Sequence[str] | None, swapped: bool, tries: int) -> int:
-    """How many `who_is` asks for, at most. `swapped`: whether the second sentence is given."""
-    spot = find(text, word)
-    phrases = noun_phrases(text, spot) if candidates is None else []
+def count_translations(text: str, word: str, candidates: Sequence[str] | None, swapped: bool, tries: int) -> int:
+    """Maximum number of translations that `resolve_pronoun` needs. `swapped`: whether the second sentence is given."""
+    span = find_word(text, word)
+    phrases = noun_phrases(text, span) if candidates is None else []
     nouns = len(phrases) if candidates is None else len(candidates)
-    probing = sum(PROBES * len(lengths) for lengths in phrases if len(lengths) > 1)
-    looking = 0 if swapped else len(content_words(text)) * (tries // 2)
-    return probing + 2 * (1 + nouns * tries) + looking
+    noun_lengths = sum(PROBE_WORDS * len(lengths) for lengths in phrases if len(lengths) > 1)
+    second_sentence = 0 if swapped else len(content_words(text)) * (tries // 2)
+    return noun_lengths + 2 * (1 + nouns * tries) + second_sentence
 
 
 def tries_within(most: int, text: str, word: str, candidates: Sequence[str] | None, swapped: bool) -> int:
-    """So many words tried in each place that no more than `most` translations are asked for."""
-    for tries in range(TRIES, FEWEST - 1, -1):
-        if translations(text, word, candidates, swapped, tries) <= most:
+    """The largest number of substitutes per noun that needs at most `most` translations."""
+    for tries in range(DEFAULT_TRIES, MIN_TRIES - 1, -1):
+        if count_translations(text, word, candidates, swapped, tries) <= most:
             return tries
-    least = translations(text, word, candidates, swapped, FEWEST)
+    needed = count_translations(text, word, candidates, swapped, MIN_TRIES)
     raise InputError(
-        f"To find out who {word!r} is would take {least:,} translations, and {most:,} are allowed: "
-        "ask about a shorter sentence, or name two candidates and the word that differs."
+        f"Resolving {word!r} would take {needed:,} translations, and {most:,} are allowed: "
+        "use a shorter sentence, or give two candidates and the word to replace in a second sentence."
     )

@@ -1,31 +1,31 @@
-"""Asking a translator: the sentence, variants of it, and what becomes of them."""
+"""Pronoun resolution: translates a sentence and variants of it, and collects evidence for each candidate antecedent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from glassformer.coreference.internal_evidence import inside
+from glassformer.coreference.internal_evidence import internal_evidence
 from glassformer.coreference.noun_substitution import (
     Slot,
     SubstitutionResult,
     alternatives,
-    following,
-    normal,
-    pronoun_place,
+    count_following,
+    find_pronoun,
+    normalised,
     slot,
 )
 from glassformer.coreference.pronoun_evidence import PronounEvidence
-from glassformer.coreference.source_words import WordSpan, content_words, find, noun_phrases, others
+from glassformer.coreference.source_words import WordSpan, content_words, find_word, noun_phrases, substitute_words
 from glassformer.coreference.verdict import PronounReading, PronounVerdict, with_pronouns
 from glassformer.data import AnyTokenizer, IdsOnly
 from glassformer.errors import InputError
 from glassformer.translator import Translator
 
-PROBES = 24
-"""Words tried in a noun's place to see how far the noun goes."""
-LONGER = 1.3
-"""How many times more nouns must fit in place of two words than of one, if the two are to be one noun."""
-TRIES = 84
-"""Words tried in a noun's place."""
+PROBE_WORDS = 24
+"""Substitutes tried to find how many words a noun has."""
+LONGER_NOUN_RATIO = 1.3
+"""How many times more substitutes must fit two words than one for the two to count as one noun."""
+DEFAULT_TRIES = 84
+"""Substitutes tried per noun."""
 
 
 def resolve_pronoun(
@@ -37,42 +37,41 @@ def resolve_pronoun(
     pronouns: Sequence[str] | None = None,
     own_pronouns: dict[str, str] | None = None,
     nouns: Sequence[str] | None = None,
-    tries: int = TRIES,
+    tries: int = DEFAULT_TRIES,
 ) -> PronounVerdict:
-    """Which of the candidates this model takes a word for, by all evidence there is.
+    """Which candidate antecedent this model resolves a word to, with all evidence.
 
-    `candidates`: nouns of the sentence; without them, those behind an English determiner.
-    `swap`: a word, and what stands there in a second sentence; without it, one with which the pronoun is another.
-    `pronouns`: what the word may become; else whatever follows the nouns.
-    `own_pronouns`: candidate -> its pronoun; else the one of the sentence in which the word is taken for it.
-    `nouns`: words to try in the candidates' places; else `tries` words of the model's own vocabulary.
+    `candidates`: nouns of the sentence; by default, those after an English determiner.
+    `swap`: a word, and its replacement in a second sentence; by default, one is searched for that changes the pronoun.
+    `pronouns`: possible translations of the word; by default, found by noun substitution.
+    `own_pronouns`: candidate -> its pronoun; by default, the pronoun in the sentence that resolves to the candidate.
+    `nouns`: substitutes for the candidates; by default, `tries` words of the model's vocabulary.
     """
     tokenizer = translator.tokenizer
     if isinstance(tokenizer, IdsOnly):
-        tokenizer.encode(text, "source")  # says what is missing
+        tokenizer.encode(text, "source")  # raises the error about the missing tokenizer
         raise AssertionError
-    asking = PronounQuestion(translator, tokenizer, pronouns or (), own_pronouns or {}, nouns, tries)
-    readings = [asking.read(text, find(text, word), candidates)]
-    found = swap is None
-    swap = swap or asking.otherwise(readings[0])
+    question = PronounQuestion(translator, tokenizer, pronouns or (), own_pronouns or {}, nouns, tries)
+    readings = [question.read(text, find_word(text, word), candidates)]
+    searched = swap is None
+    swap = swap or question.second_sentence(readings[0])
     if swap is not None:
-        other = find(text, swap[0]).replaced(text, swap[1])
+        second = find_word(text, swap[0]).replaced(text, swap[1])
         names = [swap[1] if name == swap[0] else name for name in readings[0].candidates]
-        readings.append(asking.read(other, find(other, word), names))
-    own = {
+        readings.append(question.read(second, find_word(second, word), names))
+    candidate_pronouns = {
         reading.candidates[reading.verdict]: reading.pronoun
         for reading in reversed(readings)
         if reading.verdict is not None and reading.pronoun is not None
     }
-    own |= {name: normal(pronoun) for name, pronoun in (own_pronouns or {}).items()}
-    return PronounVerdict(
-        [with_pronouns(asking.scored(reading, list(own.values())), own) for reading in readings], swap, found
-    )
+    candidate_pronouns |= {name: normalised(pronoun) for name, pronoun in (own_pronouns or {}).items()}
+    scored = [question.scored(reading, list(candidate_pronouns.values())) for reading in readings]
+    return PronounVerdict([with_pronouns(reading, candidate_pronouns) for reading in scored], swap, searched)
 
 
 @dataclass(frozen=True)
 class PronounQuestion:
-    """A translator, and what its user already says."""
+    """A translator, and the options of `resolve_pronoun`."""
 
     translator: Translator
     tokenizer: AnyTokenizer
@@ -82,131 +81,134 @@ class PronounQuestion:
     tries: int
 
     def read(self, text: str, word: WordSpan, candidates: Sequence[str] | None) -> PronounReading:
-        """One sentence's table."""
+        """Translate a sentence and collect the evidence."""
         [answer] = self.translator.answer([text])[0].answers[:1]
-        spots = self._candidates(text, word, candidates, answer.text)
-        slots = [self._slot(text, spot, spots, answer.text) for spot in spots]
-        place = self._place(slots, answer.text)
-        scores = {} if place is None else self._scores(text, answer.text, place, self._choices(slots, place))
-        evidence = inside(self.translator, self.tokenizer, text, answer, word, spots, place)
-        if place is not None:
-            evidence.append(followed([following(own, place) for own in slots]))
+        spans = self._candidates(text, word, candidates, answer.text)
+        slots = [self._slot(text, span, spans, answer.text) for span in spans]
+        index = self._pronoun_index(slots, answer.text)
+        scores = {} if index is None else self._scores(text, answer.text, index, self._choices(slots, index))
+        evidence = internal_evidence(self.translator, self.tokenizer, text, answer, word, spans, index)
+        if index is not None:
+            evidence.append(following_evidence([count_following(slot, index) for slot in slots]))
         return PronounReading(
             source=text,
             translation=answer.text,
             word=word.text,
-            candidates=[spot.text for spot in spots],
-            place=place,
+            candidates=[span.text for span in spans],
+            pronoun_index=index,
             scores=scores,
-            own_pronouns=[None] * len(spots),
+            own_pronouns=[None] * len(spans),
             evidence=evidence,
         )
 
     def _candidates(self, text: str, word: WordSpan, named: Sequence[str] | None, translation: str) -> list[WordSpan]:
         if named is not None:
-            spots = [find(text, name) for name in named]
+            spans = [find_word(text, name) for name in named]
         else:
-            spots = [self._whole(text, phrases, translation) for phrases in noun_phrases(text, word)]
-            spots = list({spot.text.lower(): spot for spot in reversed(spots)}.values())[::-1]
-        if len(spots) < 2 or any(spot.start == word.start for spot in spots):
-            found = ", ".join(repr(spot.text) for spot in spots) or "none"
+            spans = [self._whole_noun(text, phrases, translation) for phrases in noun_phrases(text, word)]
+            spans = list({span.text.lower(): span for span in reversed(spans)}.values())[::-1]
+        if len(spans) < 2 or any(span.start == word.start for span in spans):
+            names = ", ".join(repr(span.text) for span in spans) or "none"
             raise InputError(
-                f"It takes two candidates at least for {word.text!r}, and found were {found}: name them "
+                f"At least two candidates are needed for {word.text!r}; found: {names}. Give them explicitly "
                 "(candidates: animal, street)."
             )
-        return spots
+        return spans
 
-    def _whole(self, text: str, phrases: Sequence[WordSpan], translation: str) -> WordSpan:
-        """How far a noun goes: as far as a single word can take its place and leave all else as it is."""
+    def _whole_noun(self, text: str, phrases: Sequence[WordSpan], translation: str) -> WordSpan:
+        """The full extent of a noun: the phrase that single words can replace without changing the rest."""
         if len(phrases) == 1:
             return phrases[0]
 
-        def fitting(spot: WordSpan) -> int:
-            own = self._slot(text, spot, [spot], translation, PROBES)
-            return len({variant.words[own.column] for variant in own.clean if own.column is not None})
+        def fitting(span: WordSpan) -> int:
+            probe = self._slot(text, span, [span], translation, PROBE_WORDS)
+            return len({variant.words[probe.column] for variant in probe.clean if probe.column is not None})
 
         best, fit = phrases[0], fitting(phrases[0])
         for longer in phrases[1:]:
-            if (more := fitting(longer)) > LONGER * fit:
+            if (more := fitting(longer)) > LONGER_NOUN_RATIO * fit:
                 best, fit = longer, more
         return best
 
     def _slot(
-        self, text: str, spot: WordSpan, spots: Sequence[WordSpan], translation: str, most: int | None = None
+        self, text: str, span: WordSpan, spans: Sequence[WordSpan], translation: str, limit: int | None = None
     ) -> Slot:
-        besides = [one.text for one in spots]
+        """Translate the sentence with substitutes for one noun."""
+        besides = [candidate.text for candidate in spans]
         if self.nouns is not None:
             nouns = [noun for noun in self.nouns if noun not in besides]
         else:
-            nouns = others(self.translator.model, self.tokenizer, spot.text, besides, self.tries)
-        nouns = nouns[:most]
-        return slot(translation, nouns, self.translator.translate([spot.replaced(text, noun) for noun in nouns]))
+            nouns = substitute_words(self.translator.model, self.tokenizer, span.text, besides, self.tries)
+        nouns = nouns[:limit]
+        return slot(translation, nouns, self.translator.translate([span.replaced(text, noun) for noun in nouns]))
 
-    def _place(self, slots: Sequence[Slot], translation: str) -> int | None:
-        words = [normal(word) for word in translation.split()]
+    def _pronoun_index(self, slots: Sequence[Slot], translation: str) -> int | None:
+        words = [normalised(word) for word in translation.split()]
         if not self.pronouns:
-            return pronoun_place(slots)
-        given = [i for i, word in enumerate(words) if word in map(normal, self.pronouns)]
+            return find_pronoun(slots)
+        given = [i for i, word in enumerate(words) if word in map(normalised, self.pronouns)]
         if not given:
-            raise InputError(f"None of {', '.join(self.pronouns)} stands in the translation {translation!r}.")
-        found = pronoun_place(slots, given)
-        return given[0] if found is None else found
+            raise InputError(f"The translation {translation!r} contains none of {', '.join(self.pronouns)}.")
+        index = find_pronoun(slots, given)
+        return given[0] if index is None else index
 
     def scored(self, reading: PronounReading, pronouns: Sequence[str]) -> PronounReading:
-        """The reading with the scores of these pronouns too."""
+        """The reading with scores for these pronouns added."""
         new = [word for word in pronouns if word not in reading.scores]
-        if reading.place is None or not new:
+        if reading.pronoun_index is None or not new:
             return reading
-        more = self._scores(reading.source, reading.translation, reading.place, new)
+        more = self._scores(reading.source, reading.translation, reading.pronoun_index, new)
         return replace(reading, scores=reading.scores | more)
 
-    def _choices(self, slots: Sequence[Slot], place: int) -> list[str]:
-        """What may stand in the pronoun's place: what was said, else what the variants had."""
-        said = [slots[0].before[place], *map(normal, self.pronouns), *map(normal, self.own_pronouns.values())]
-        return list(dict.fromkeys([*said, *(() if self.pronouns else alternatives(slots, place))]))
+    def _choices(self, slots: Sequence[Slot], index: int) -> list[str]:
+        """Possible pronouns: the original and those given; without given ones, also those of the variants."""
+        given = [*map(normalised, self.pronouns), *map(normalised, self.own_pronouns.values())]
+        variants = () if self.pronouns else alternatives(slots, index)
+        return list(dict.fromkeys([slots[0].before[index], *given, *variants]))
 
-    def _scores(self, text: str, translation: str, place: int, choices: Sequence[str]) -> dict[str, float]:
-        """ContraPro's way: the translation with each alternative in the pronoun's place, scored (arXiv:1810.02268)."""
+    def _scores(self, text: str, translation: str, index: int, choices: Sequence[str]) -> dict[str, float]:
+        """As in ContraPro, score the translation with each alternative in place of the pronoun (arXiv:1810.02268)."""
         words = translation.split()
-        texts = [" ".join([*words[:place], _like(words[place], one), *words[place + 1 :]]) for one in choices]
+        texts = [" ".join([*words[:index], _like(words[index], choice), *words[index + 1 :]]) for choice in choices]
         scored = self.translator.score([text] * len(texts), texts)
-        return {one: sum(answer.log_probabilities) for one, answer in zip(choices, scored, strict=True)}
+        return {choice: sum(answer.log_probabilities) for choice, answer in zip(choices, scored, strict=True)}
 
-    def otherwise(self, reading: PronounReading) -> tuple[str, str] | None:
-        """A word, and another in its place with which the pronoun is another one though all nouns are the same.
+    def second_sentence(self, reading: PronounReading) -> tuple[str, str] | None:
+        """A word and a replacement that changes the pronoun while all nouns stay the same.
 
-        Then the word is taken for another candidate. Of several, the one whose translation the model finds likeliest.
+        The pronoun then refers to another candidate. Of several, the one with the most likely translation.
         """
-        text, words = reading.source, [normal(word) for word in reading.translation.split()]
-        place = reading.place
-        if place is None:
+        text, words = reading.source, [normalised(word) for word in reading.translation.split()]
+        index = reading.pronoun_index
+        if index is None:
             return None
         nouns = " ".join(reading.candidates).lower().split()
-        spots = [spot for spot in content_words(text) if spot.text.lower() not in nouns]
+        spans = [span for span in content_words(text) if span.text.lower() not in nouns]
         tried = [
-            (spot, other)
-            for spot in spots
-            for other in others(self.translator.model, self.tokenizer, spot.text, nouns, self.tries // 2)
+            (span, other)
+            for span in spans
+            for other in substitute_words(self.translator.model, self.tokenizer, span.text, nouns, self.tries // 2)
         ]
-        sentences = [spot.replaced(text, other) for spot, other in tried]
-        found: list[tuple[float, tuple[str, str]]] = []
-        for (spot, other), translation in zip(tried, self.translator.answer(sentences), strict=True):
-            new = [normal(word) for word in translation.text.split()]
+        sentences = [span.replaced(text, other) for span, other in tried]
+        swaps: list[tuple[float, tuple[str, str]]] = []
+        for (span, other), translation in zip(tried, self.translator.answer(sentences), strict=True):
+            new = [normalised(word) for word in translation.text.split()]
             changed = [i for i, (a, b) in enumerate(zip(words, new, strict=False)) if a != b]
-            if len(new) == len(words) and place in changed and len(changed) == 2 and new[place] in reading.scores:
-                found.append((translation.answers[0].score, (spot.text, other)))
-        return max(found)[1] if found else None
+            if len(new) == len(words) and index in changed and len(changed) == 2 and new[index] in reading.scores:
+                swaps.append((translation.answers[0].score, (span.text, other)))
+        return max(swaps)[1] if swaps else None
 
 
-def followed(follows: Sequence[SubstitutionResult]) -> PronounEvidence:
-    """Whom the pronoun follows."""
-    note = ", ".join(f"{one.followed} of {one.shown}" for one in follows)
-    return PronounEvidence("following", "the pronoun follows, when replaced", [one.share for one in follows], note=note)
+def following_evidence(results: Sequence[SubstitutionResult]) -> PronounEvidence:
+    """The row of how often the pronoun changes with each candidate."""
+    note = ", ".join(f"{result.followed} of {result.shown}" for result in results)
+    shares = [result.share for result in results]
+    return PronounEvidence("following", "pronoun follows the replaced noun", shares, note=note)
 
 
 def _like(old: str, word: str) -> str:
-    """Another word with the old one's signs around it and its large letter."""
-    bare = normal(old)
+    """Another word with the punctuation and capitalisation of the old one."""
+    bare = normalised(old)
     start = old.casefold().find(bare)
     cased = word[:1].upper() + word[1:] if old.strip("„“«»\"'(")[:1].isupper() else word
     return f"{old[:start]}{cased}{old[start + len(bare) :]}"

@@ -1,6 +1,6 @@
-"""Words of a source sentence: where one stands, in the text and among the tokens, and what others could stand there.
+"""Words of a source sentence: their positions in the text and among the tokens, and possible substitutes.
 
-Knows texts and tokenizers; knows nothing of attention.
+Works on texts, tokenizers and embeddings, independent of attention.
 """
 
 import random
@@ -21,32 +21,33 @@ DETERMINERS = frozenset(
         *("some", "any", "every", "each", "no", "another"),
     }
 )
-"""English words behind which a noun is expected; "that" is more often none. Other languages' nouns must be named."""
+"""English words after which a noun is expected; "that" is more often something else. In other languages, candidates
+must be given."""
 STOPS = DETERMINERS | {
     *("it", "he", "she", "they", "him", "them", "that", "who", "which", "what"),
     *("and", "or", "but", "because", "so", "although"),
 }
-"""Words that a noun does not go beyond."""
-LONGEST_NOUN = 3
-NEAREST = 0.3
-"""How many of the words that are tried have the most similar embeddings; the others are drawn by chance."""
+"""Words at which a noun phrase ends."""
+MAX_NOUN_WORDS = 3
+NEAREST_SHARE = 0.3
+"""Share of the substitutes chosen by embedding similarity; the others are chosen at random."""
 
 
 @dataclass(frozen=True)
 class WordSpan:
-    """A word, or a few in a row, in a source."""
+    """A word, or a few consecutive ones, in a source sentence."""
 
     text: str
-    """As it is written there."""
+    """As written in the sentence."""
     start: int
-    """Its first letter's place in the sentence."""
+    """Character position in the sentence."""
 
     @property
     def end(self) -> int:
         return self.start + len(self.text)
 
     def replaced(self, sentence: str, word: str) -> str:
-        """The sentence with another word in this place."""
+        """The sentence with another word in place of this one."""
         return f"{sentence[: self.start]}{_cased(word, self.text)}{sentence[self.end :]}"
 
 
@@ -54,96 +55,97 @@ def _cased(word: str, like: str) -> str:
     return word[:1].upper() + word[1:] if like[:1].isupper() and len(like) > 1 and not like.isupper() else word
 
 
-def find(sentence: str, name: str) -> WordSpan:
-    """The word of this name; "it#2" is the second of them."""
-    wanted, _, number = name.rpartition("#")
-    if not (wanted and number.isdecimal() and len(number) < 10 and int(number) > 0):
-        wanted, number = name, "1"
-    found = list(re.finditer(rf"(?<!\w){re.escape(wanted.strip())}(?!\w)", sentence, re.IGNORECASE))
-    if not wanted.strip() or not found:
-        raise InputError(f"There is no word {wanted!r} in {sentence!r}.")
-    if int(number) > len(found):
-        raise InputError(f"{wanted!r} occurs {len(found)} times in {sentence!r}, and not {number}.")
-    return WordSpan(found[int(number) - 1][0], found[int(number) - 1].start())
+def find_word(sentence: str, name: str) -> WordSpan:
+    """Find a word by its text; "it#2" is its second occurrence."""
+    text, _, number = name.rpartition("#")
+    if not (text and number.isdecimal() and len(number) < 10 and int(number) > 0):
+        text, number = name, "1"
+    matches = list(re.finditer(rf"(?<!\w){re.escape(text.strip())}(?!\w)", sentence, re.IGNORECASE))
+    if not text.strip() or not matches:
+        raise InputError(f"There is no word {text!r} in {sentence!r}.")
+    if int(number) > len(matches):
+        raise InputError(f"{name!r} does not exist: {text!r} occurs {len(matches)} times in {sentence!r}.")
+    return WordSpan(matches[int(number) - 1][0], matches[int(number) - 1].start())
 
 
 def noun_phrases(sentence: str, word: WordSpan) -> list[list[WordSpan]]:
-    """What may be nouns: behind each determiner one word, two, three, as far as nothing ends them."""
-    spots = _spots(sentence)
+    """Possible nouns: for each determiner, the one, two and three words after it, up to the end of the phrase."""
+    spans = _word_spans(sentence)
     phrases = []
-    for i, spot in enumerate(spots[:-1]):
-        if spot.text.lower() not in DETERMINERS or spot.start == word.start:
+    for i, determiner in enumerate(spans[:-1]):
+        if determiner.text.lower() not in DETERMINERS or determiner.start == word.start:
             continue
         lengths = []
-        for j in range(i + 1, min(i + 1 + LONGEST_NOUN, len(spots))):
-            between = sentence[spots[j - 1].end : spots[j].start]
-            if spots[j].text.lower() in STOPS or between.strip() or spots[j].start == word.start:
+        for j in range(i + 1, min(i + 1 + MAX_NOUN_WORDS, len(spans))):
+            between = sentence[spans[j - 1].end : spans[j].start]
+            if spans[j].text.lower() in STOPS or between.strip() or spans[j].start == word.start:
                 break
-            first = spots[i + 1].start
-            lengths.append(WordSpan(sentence[first : spots[j].end], first))
+            first = spans[i + 1].start
+            lengths.append(WordSpan(sentence[first : spans[j].end], first))
         if lengths:
             phrases.append(lengths)
     return phrases
 
 
 def content_words(sentence: str) -> list[WordSpan]:
-    """The words that are no determiners, pronouns or conjunctions."""
-    return [spot for spot in _spots(sentence) if spot.text.lower() not in STOPS]
+    """The words other than determiners, pronouns and conjunctions."""
+    return [span for span in _word_spans(sentence) if span.text.lower() not in STOPS]
 
 
-def _spots(sentence: str) -> list[WordSpan]:
-    return [WordSpan(found[0], found.start()) for found in re.finditer(r"\w+(?:['’-]\w+)*", sentence)]
+def _word_spans(sentence: str) -> list[WordSpan]:
+    return [WordSpan(match[0], match.start()) for match in re.finditer(r"\w+(?:['’-]\w+)*", sentence)]
 
 
-def tokens_of(spot: WordSpan, sentence: str, pieces: Sequence[str], tokenizer: AnyTokenizer) -> list[int]:
-    """The places of its tokens."""
-    before = len(_texts(sentence[: spot.start]))
-    count = len(_texts(spot.text))
-    found = [word for word in words(pieces, marks_of(tokenizer)) if _texts(word.text)]
-    own = found[before : before + count]
-    if [text for word in own for text in _texts(word.text)] != _texts(spot.text):
-        raise InputError(f"{spot.text!r} has no tokens of its own in {' '.join(pieces)!r}.")
-    return [place for word in own for place in range(word.first, word.end)]
+def tokens_of(span: WordSpan, sentence: str, pieces: Sequence[str], tokenizer: AnyTokenizer) -> list[int]:
+    """Positions of the tokens of a word."""
+    before = len(_texts(sentence[: span.start]))
+    count = len(_texts(span.text))
+    token_words = [word for word in words(pieces, marks_of(tokenizer)) if _texts(word.text)]
+    matched = token_words[before : before + count]
+    if [text for word in matched for text in _texts(word.text)] != _texts(span.text):
+        raise InputError(f"{span.text!r} does not match whole words of the tokens {' '.join(pieces)!r}.")
+    return [position for word in matched for position in range(word.first, word.end)]
 
 
 def _texts(text: str) -> list[str]:
-    """The words of a text in the way that tokens are put together to words."""
+    """The words of a text, split in the same way as words of tokens (`word_spans`)."""
     return re.findall(r"\w+(?:[^\w\s]+\w+)*", text)
 
 
 def vocabulary(tokenizer: AnyTokenizer) -> dict[str, int]:
-    """Words that are one token of the source: in small letters, three at least."""
+    """Words that are a single source token, with their ids: lower-case, at least three letters."""
     pieces = tokenizer.pieces(range(tokenizer.vocab_size("source")), "source")
     marks = [mark for mark in ("▁", "Ġ") if any(piece.startswith(mark) and len(piece) > 1 for piece in pieces)]
-    found = {}
+    ids = {}
     for number, piece in enumerate(pieces):
         if marks and not piece.startswith(marks[0]):
             continue
         word = piece.removeprefix(marks[0]) if marks else piece
         if len(word) >= 3 and word.isalpha() and word.islower():
-            found[word] = number
-    return found
+            ids[word] = number
+    return ids
 
 
-def others(model: Transformer, tokenizer: AnyTokenizer, noun: str, besides: Sequence[str], count: int) -> list[str]:
-    """Words to try in a noun's place: those whose embeddings are nearest, and some by chance, always the same.
+def substitute_words(
+    model: Transformer, tokenizer: AnyTokenizer, noun: str, besides: Sequence[str], count: int
+) -> list[str]:
+    """Substitutes for a noun: the words with the nearest embeddings, and a random sample; deterministic.
 
-    In a model's embeddings words of one gender lie together; those by chance bring the others.
+    Embeddings of words of one gender are close to each other; the random sample adds the other genders.
     """
     known = vocabulary(tokenizer)
-    left = [word for word in known if word not in STOPS and word not in " ".join(besides).lower().split()]
+    eligible = [word for word in known if word not in STOPS and word not in " ".join(besides).lower().split()]
     table = model.encoder.embedding.weight.detach().float()
-    own = _middle(tokenizer, noun)
-    like = torch.nn.functional.normalize(table[own].mean(0), dim=0)
-    rows = torch.nn.functional.normalize(table[[known[word] for word in left]], dim=1)
-    order = (rows @ like).argsort(descending=True, stable=True).tolist() if left else []
-    near = [left[i] for i in order[: round(NEAREST * count)]]
-    pick = random.Random(f"others {noun}")
-    far = pick.sample(left, min(count - len(near), len(left)))
-    return list(dict.fromkeys([*near, *far]))
+    noun_embedding = torch.nn.functional.normalize(table[_content_ids(tokenizer, noun)].mean(0), dim=0)
+    embeddings = torch.nn.functional.normalize(table[[known[word] for word in eligible]], dim=1)
+    order = (embeddings @ noun_embedding).argsort(descending=True, stable=True).tolist() if eligible else []
+    nearest = [eligible[i] for i in order[: round(NEAREST_SHARE * count)]]
+    generator = random.Random(f"others {noun}")
+    sampled = generator.sample(eligible, min(count - len(nearest), len(eligible)))
+    return list(dict.fromkeys([*nearest, *sampled]))
 
 
-def _middle(tokenizer: AnyTokenizer, text: str) -> list[int]:
-    """The ids of a text without what stands around every text."""
+def _content_ids(tokenizer: AnyTokenizer, text: str) -> list[int]:
+    """The ids of a text without the special tokens around every text."""
     around, ids = tokenizer.encode("", "source"), tokenizer.encode(text, "source")
     return [i for i in ids if i not in around] or ids

@@ -1,4 +1,4 @@
-"""Looking inside a model that runs: listening, traces, what-ifs."""
+"""Inspection of a running model: activation recordings, traces, interventions."""
 
 from glassformer.inspection.interventions.what_if import HeadLoss, WhatIf, rank_heads, what_if
 from glassformer.inspection.tracing.record import Recording, record

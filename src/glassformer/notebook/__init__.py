@@ -1,7 +1,7 @@
-"""The explorer in a notebook: a widget that asks its kernel, or a page that needs none.
+"""The explorer in a notebook cell: a widget answered by the kernel, or a static page that needs no kernel.
 
-The widget needs the extra `notebook`; without it there is still the page. `Translator.explore` and `Trace.explore` come
-here through the package's front door.
+The widget needs the extra `notebook`; without it, the page is shown. `Translator.explore` and `Trace.explore` call
+`glassformer.explore`.
 """
 
 from glassformer.notebook.explore_cell import explore

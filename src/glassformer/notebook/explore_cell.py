@@ -1,4 +1,4 @@
-"""`explore`: a sentence, or a trace, to be looked into where one works."""
+"""`explore`: the explorer of a sentence or a trace, in a notebook cell."""
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,11 @@ from glassformer.translator import Translator
 if TYPE_CHECKING:
     from glassformer.notebook.widget import Explorer
 
-NEEDED = {"anywidget": "a widget", "fastapi": "questions to the model", "starlette": "questions to the model"}
+REQUIRED_PACKAGES = {
+    "anywidget": "the widget",
+    "fastapi": "requests to the model",
+    "starlette": "requests to the model",
+}
 
 
 def explore(
@@ -24,39 +28,40 @@ def explore(
     static: bool = False,
     name: str = "",
 ) -> "Explorer | Frame":
-    """The explorer of a translator's way with a text, or of a trace.
+    """The explorer of a translator's trace of a text, or of a given trace.
 
-    In a notebook it is a widget; of a translator, it asks the kernel for other sentences and what-ifs. With `static`,
-    or where no widget can be, it is a page in a frame, which needs no kernel and stays when the notebook is exported.
+    In a notebook it is a widget; that of a translator asks the kernel for other sentences and what-ifs. With `static`,
+    or without the packages for the widget, it is a page in a frame, which needs no kernel and is kept when the notebook
+    is exported.
     """
     if isinstance(what, Translator):
         if text is None or not text.strip():
-            raise InputError('The explorer needs a text to begin with: translator.explore("The animal slept.").')
+            raise InputError('The explorer needs a text, as in translator.explore("The animal slept.").')
         trace = what.trace(text, target, beam=beam)
     elif text is not None or target is not None:
-        raise InputError("A trace is of one text already: ask its translator to explore another.")
+        raise InputError("A trace already has its text. To explore another, call explore on its translator.")
     else:
         trace = what
-    if static or not _is_possible(what):
+    if static or not _has_widget(what):
         return Frame.of(trace, name=name)
     from glassformer.notebook.widget import Explorer
 
     if isinstance(what, Trace):
         return Explorer(trace, RepliesFromTrace(packed(trace, name=name)), {}, name)
     start: dict[str, Any] = {"s": text, "b": beam, "t": target or ""}
-    return Explorer(trace, _answering(what, name), start, name)
+    return Explorer(trace, _replies_from_model(what, name), start, name)
 
 
-def _is_possible(what: Translator | Trace) -> bool:
-    needed = NEEDED if isinstance(what, Translator) else ["anywidget"]
-    return all(find_spec(package) for package in needed)
+def _has_widget(what: Translator | Trace) -> bool:
+    packages = REQUIRED_PACKAGES if isinstance(what, Translator) else ["anywidget"]
+    return all(find_spec(package) for package in packages)
 
 
-def _answering(translator: Translator, name: str) -> RepliesFromModel:
-    """One for each translator, because it keeps threads and traces."""
-    kept = vars(translator).get("_explored")
-    if isinstance(kept, RepliesFromModel) and kept.name == name:
-        return kept
-    made = RepliesFromModel(translator, name)
-    vars(translator)["_explored"] = made
-    return made
+def _replies_from_model(translator: Translator, name: str) -> RepliesFromModel:
+    """One per translator, because it holds threads and traces."""
+    cached = vars(translator).get("_explored")
+    if isinstance(cached, RepliesFromModel) and cached.name == name:
+        return cached
+    replies = RepliesFromModel(translator, name)
+    vars(translator)["_explored"] = replies
+    return replies

@@ -1,4 +1,4 @@
-"""Who answers a widget: the server's own routes without a server, or what was packed of one trace."""
+"""Replies to the widget's requests: from the server's routes without a socket, or from one packed trace."""
 
 import asyncio
 import threading
@@ -25,7 +25,7 @@ class WidgetRequest:
 
 @dataclass
 class WidgetReply:
-    """What comes back."""
+    """The response to a request."""
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)
@@ -36,29 +36,29 @@ Reply = Callable[[WidgetReply], None]
 
 
 class ReplySource(Protocol):
-    """Hears a request and replies, now or later, from whatever thread."""
+    """Takes requests and replies to them, at once or later, from any thread."""
 
     saved: bool
-    """Whether there is one trace and nobody to ask for others."""
+    """Whether there is only one saved trace, and no model to ask for others."""
 
-    def ask(self, asked: WidgetRequest, reply: Reply) -> None: ...
+    def ask(self, request: WidgetRequest, reply: Reply) -> None: ...
 
 
 class RepliesFromTrace:
-    """One trace, as a saved page would carry it."""
+    """Replies with one trace, packed as in a saved page."""
 
     saved = True
 
-    def __init__(self, carried: Packed) -> None:
-        self._found = {"/saved.json": carried.about.encode(), "/saved.gz": carried.numbers}
+    def __init__(self, trace: Packed) -> None:
+        self._files = {"/saved.json": trace.about.encode(), "/saved.gz": trace.numbers}
 
-    def ask(self, asked: WidgetRequest, reply: Reply) -> None:
-        found = self._found.get(asked.path)
-        reply(WidgetReply(404) if found is None else WidgetReply(200, body=found))
+    def ask(self, request: WidgetRequest, reply: Reply) -> None:
+        content = self._files.get(request.path)
+        reply(WidgetReply(404) if content is None else WidgetReply(200, body=content))
 
 
 class RepliesFromModel:
-    """A translator behind the routes of `glassformer.server`, called in a thread of their own: nothing listens."""
+    """Calls the routes of `glassformer.server` for a translator, in a thread of its own; no socket is opened."""
 
     saved = False
 
@@ -74,37 +74,38 @@ class RepliesFromModel:
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="explorer", daemon=True).start()
 
-    def ask(self, asked: WidgetRequest, reply: Reply) -> None:
-        asyncio.run_coroutine_threadsafe(self._answered(asked, reply), self._loop)
+    def ask(self, request: WidgetRequest, reply: Reply) -> None:
+        asyncio.run_coroutine_threadsafe(self._respond(request, reply), self._loop)
 
-    async def _answered(self, asked: WidgetRequest, reply: Reply) -> None:
-        body, answer, over = (asked.body or "").encode(), WidgetReply(500), asyncio.Event()
-        told = False
+    async def _respond(self, request: WidgetRequest, reply: Reply) -> None:
+        body, response, ended = (request.body or "").encode(), WidgetReply(500), asyncio.Event()
+        received = False
 
         async def receive() -> dict[str, Any]:
-            nonlocal told
-            if told:
-                await over.wait()  # a widget never hangs up
+            nonlocal received
+            if received:
+                await ended.wait()  # a widget never disconnects
                 return {"type": "http.disconnect"}
-            told = True
+            received = True
             return {"type": "http.request", "body": body, "more_body": False}
 
         async def send(message: Any) -> None:
             if message["type"] == "http.response.start":
-                answer.status = message["status"]
-                answer.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in message["headers"]}
+                response.status = message["status"]
+                headers = message["headers"]
+                response.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
             else:
-                answer.body += message.get("body", b"")
+                response.body += message.get("body", b"")
 
         try:
-            await self._app(_scope(asked, len(body)), receive, send)
+            await self._app(_scope(request, len(body)), receive, send)
         finally:
-            over.set()
-            reply(answer)
+            ended.set()
+            reply(response)
 
 
-def _scope(asked: WidgetRequest, size: int) -> dict[str, Any]:
-    parts = urlsplit(asked.path)
+def _scope(request: WidgetRequest, size: int) -> dict[str, Any]:
+    parts = urlsplit(request.path)
     headers = [(b"host", b"localhost")]
     if size:
         headers += [(b"content-type", b"application/json"), (b"content-length", str(size).encode())]
@@ -112,7 +113,7 @@ def _scope(asked: WidgetRequest, size: int) -> dict[str, Any]:
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
         "http_version": "1.1",
-        "method": asked.method,
+        "method": request.method,
         "scheme": "http",
         "path": unquote(parts.path),
         "raw_path": parts.path.encode(),

@@ -1,5 +1,4 @@
-"""A model behind HTTP: translation for many clients at once, traces to look into, and bounds on all of it.
+"""HTTP server for one model: translation for many concurrent clients, inspection routes, and limits on every resource.
 
-Needs the extra `serve`; nothing else in the package imports this room, save the command that starts it, and the
-notebook, which asks its routes without a socket.
+Needs the extra `serve`. Only `cli` and `notebook`, which calls the routes without a socket, import this package.
 """

@@ -1,4 +1,4 @@
-"""API keys: read from a file, kept as digests, compared in constant time."""
+"""API keys: read from a file, stored as digests, compared in constant time."""
 
 import hashlib
 import hmac
@@ -6,12 +6,12 @@ from pathlib import Path
 
 from glassformer.errors import DataError, DirectoryError
 
-SHORTEST = 16
-LARGEST_FILE = 1_000_000
+MIN_KEY_CHARACTERS = 16
+MAX_FILE_BYTES = 1_000_000
 
 
 class APIKeys:
-    """Those that open the door; with none of them it stands open."""
+    """The keys that a server accepts. A server without keys needs none."""
 
     def __init__(self, keys: list[str]) -> None:
         self._digests = [_digest(key) for key in keys]
@@ -19,15 +19,15 @@ class APIKeys:
     def __bool__(self) -> bool:
         return bool(self._digests)
 
-    def fits(self, key: str | None) -> bool:
-        """Whether a key is one of them. All are compared, so that time tells nothing."""
+    def accepts(self, key: str | None) -> bool:
+        """Whether this is one of the keys. All digests are compared, so that timing reveals nothing."""
         if key is None:
             return False
         digest = _digest(key)
-        found = False
-        for own in self._digests:
-            found |= hmac.compare_digest(own, digest)
-        return found
+        accepted = False
+        for known in self._digests:
+            accepted |= hmac.compare_digest(known, digest)
+        return accepted
 
 
 def _digest(key: str) -> bytes:
@@ -35,28 +35,29 @@ def _digest(key: str) -> bytes:
 
 
 def read_keys(path: Path) -> APIKeys:
-    """A key a line; blank lines and those that begin with # are passed over."""
+    """One key per line; blank lines and lines that begin with # are skipped."""
     try:
         with path.open("rb") as file:
-            raw = file.read(LARGEST_FILE + 1)
+            raw = file.read(MAX_FILE_BYTES + 1)
         lines = raw.decode().split("\n")
     except OSError as error:
         raise DirectoryError(f"{path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise DataError(f"{path} is not UTF-8 text: a key is a line of letters and digits.") from None
-    if len(raw) > LARGEST_FILE:
-        raise DataError(f"{path} is larger than {LARGEST_FILE:,} bytes, which no list of keys is.")
+        raise DataError(f"{path} is not UTF-8 text. Expected a file with one key per line.") from None
+    if len(raw) > MAX_FILE_BYTES:
+        raise DataError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes, which is too large for a key file.")
     keys = []
     for number, line in enumerate(lines, start=1):
         key = line.strip()
         if not key or key.startswith("#"):
             continue
-        if len(key) < SHORTEST or not (key.isascii() and key.isprintable() and " " not in key):
+        if len(key) < MIN_KEY_CHARACTERS or not (key.isascii() and key.isprintable() and " " not in key):
             raise DataError(
-                f"{path}, line {number}: a key has at least {SHORTEST} letters, digits and signs and no space, or it "
-                'could be guessed; python -c "import secrets; print(secrets.token_urlsafe())" makes one.'
+                f"{path}, line {number}: a key needs at least {MIN_KEY_CHARACTERS} printable ASCII characters without "
+                "spaces, or it could be guessed. Generate one with "
+                'python -c "import secrets; print(secrets.token_urlsafe())".'
             )
         keys.append(key)
     if not keys:
-        raise DataError(f"{path} holds no key: a line a key.")
+        raise DataError(f"{path} contains no key. Expected one key per line.")
     return APIKeys(keys)

@@ -1,4 +1,4 @@
-"""The app: routes put together, every error one sentence, the whole behind the guard."""
+"""The ASGI application: all routes and error handlers, wrapped in the protection middleware."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -14,157 +14,161 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from glassformer import __version__
 from glassformer.errors import GlassformerError
-from glassformer.inspection.tracing.trace_manifest import folded, weights_of
-from glassformer.server import figure_routes as pictures
-from glassformer.server import page_routes as static
-from glassformer.server import pronoun_routes as who
-from glassformer.server import trace_routes as explore
-from glassformer.server import translate_routes as translating
+from glassformer.inspection.tracing.trace_manifest import group_layers, weights_of
+from glassformer.server import figure_routes, page_routes, pronoun_routes, trace_routes, translate_routes
 from glassformer.server.http_errors import ClientDisconnectedError, HTTPError, printable
 from glassformer.server.language_pairs import AUTO
-from glassformer.server.load_shedding import WORK
-from glassformer.server.middleware import AccessPolicy, Asked, ProtectionMiddleware, responses
+from glassformer.server.load_shedding import TRANSLATE_PATHS
+from glassformer.server.middleware import INTERNAL_ERROR, AccessPolicy, ProtectionMiddleware, RouteKey, responses
 from glassformer.server.openapi import describe
-from glassformer.server.schemas import Health, Wrong
+from glassformer.server.schemas import ErrorResponse, Health
 from glassformer.server.state import ServerState
 
-DIRECT = {("GET", "/health"), *(("POST", path) for path in WORK)}
-SILENT: Any = {"auto_configure": False, "tracing": False, "metrics": False, "logs": False}
-"""FastAPI's own telemetry: nothing leaves this server but answers."""
+DIRECT_ROUTES = {("GET", "/health"), *(("POST", path) for path in TRANSLATE_PATHS)}
+NO_TELEMETRY: Any = {"auto_configure": False, "tracing": False, "metrics": False, "logs": False}
+"""Turns off FastAPI's own telemetry: this server sends nothing but responses."""
 
 
-def make_app(house: ServerState, hosts: Sequence[str] = ()) -> ProtectionMiddleware:
-    """An ASGI app. `hosts`: names that it is known by, beside localhost and addresses in digits."""
+def make_app(state: ServerState, hosts: Sequence[str] = ()) -> ProtectionMiddleware:
+    """The ASGI app. `hosts`: names that clients may use for the server, besides localhost and IP addresses."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
-        house.close()
+        state.close()
 
     app = FastAPI(
         title="glassformer",
         version=__version__,
         lifespan=lifespan,
-        openapi_url=None,  # made in a thread, in static.py
-        docs_url=None,  # they load from elsewhere; ours is /docs in static.py
+        openapi_url=None,  # served by page_routes, which builds it in a thread
+        docs_url=None,  # FastAPI's page loads from other sites; page_routes serves our own /docs
         redoc_url=None,
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
-        telemetry=SILENT,
+        telemetry=NO_TELEMETRY,
     )
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)
-    _say_how_it_goes(app, house)
-    translates = translating.routes(house)
-    app.include_router(translates)
-    app.include_router(explore.routes(house))
-    app.include_router(pictures.routes(house))
-    app.include_router(who.routes(house))
-    served = house.service.served
-    app.openapi = lambda: _description(app, house)  # type: ignore[method-assign]
-    app.include_router(static.routes(static.page_files(), served.name, __version__, app.openapi, house.shelf))
-    door = AccessPolicy(
-        house.limits, house.metrics, house.keys, tuple(host.lower() for host in hosts), is_full=house.desk.is_full
+    _add_status_routes(app, state)
+    translation = translate_routes.routes(state)
+    app.include_router(translation)
+    app.include_router(trace_routes.routes(state))
+    app.include_router(figure_routes.routes(state))
+    app.include_router(pronoun_routes.routes(state))
+    app.openapi = lambda: _openapi(app, state)  # type: ignore[method-assign]
+    model_name = state.service.served.name
+    app.include_router(
+        page_routes.routes(page_routes.page_files(), model_name, __version__, app.openapi, state.read_pool)
     )
-    return ProtectionMiddleware(app, door, direct([*app.routes, *translates.routes]))
+    policy = AccessPolicy(
+        state.limits,
+        state.metrics,
+        state.keys,
+        tuple(host.lower() for host in hosts),
+        is_full=state.translate_pool.is_full,
+    )
+    return ProtectionMiddleware(app, policy, direct_endpoints([*app.routes, *translation.routes]))
 
 
-def direct(routes: Sequence[BaseRoute]) -> dict[Asked, ASGIApp]:
-    """What is asked most, straight to its function, which reads its request itself: what an app does around it takes
-    longer than it does."""
+def direct_endpoints(routes: Sequence[BaseRoute]) -> dict[RouteKey, ASGIApp]:
+    """Endpoints of the most frequent requests, to be called without FastAPI, whose own processing takes longer than
+    they do; they parse their requests themselves."""
     return {
-        (method, route.path): _alone(route)
+        (method, route.path): _without_fastapi(route)
         for route in routes
         if isinstance(route, APIRoute)
         for method in route.methods or ()
-        if (method, route.path) in DIRECT
+        if (method, route.path) in DIRECT_ROUTES
     }
 
 
-def _alone(route: APIRoute) -> ASGIApp:
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+def _without_fastapi(route: APIRoute) -> ASGIApp:
+    async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
         scope["route"], request = route, Request(scope, receive)
         try:
             response = await route.endpoint(request)
         except GlassformerError as error:
-            response = await _refused(request, error)
+            response = await _error_response(request, error)
         await response(scope, receive, send)
 
-    return answer
+    return endpoint
 
 
-def _say_how_it_goes(app: FastAPI, house: ServerState) -> None:
-    served = house.service.served
+def _add_status_routes(app: FastAPI, state: ServerState) -> None:
+    served = state.service.served
 
-    stopping: dict[int | str, dict[str, Any]] = {503: {"model": Health | Wrong, "description": "Stopping, or busy."}}
+    stopping: dict[int | str, dict[str, Any]] = {
+        503: {"model": Health | ErrorResponse, "description": "The server is stopping or overloaded."}
+    }
 
     @app.get(
-        "/health", response_model=Health, responses=stopping, summary="Whether the server lives and takes requests."
+        "/health", response_model=Health, responses=stopping, summary="Whether the server is up and accepts requests."
     )
     async def health(request: Request) -> Response:
-        if house.stopping:
-            found = Health(status="stopping", model=served.name, version=__version__)
-            return JSONResponse(found.model_dump(), 503, {"retry-after": "1"})
+        if state.stopping:
+            status = Health(status="stopping", model=served.name, version=__version__)
+            return JSONResponse(status.model_dump(), 503, {"retry-after": "1"})
         return JSONResponse(Health(status="ok", model=served.name, version=__version__).model_dump())
 
-    @app.get("/metrics", response_class=PlainTextResponse, summary="Numbers, as Prometheus reads them.")
+    @app.get("/metrics", response_class=PlainTextResponse, summary="Metrics in Prometheus's text format.")
     async def metrics() -> PlainTextResponse:
-        return PlainTextResponse(house.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return PlainTextResponse(state.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    @app.get("/api/model", responses=responses(401), summary="The model: its shape, its weights by name, its limits.")
+    @app.get("/api/model", responses=responses(401), summary="The model's configuration, parameters and limits.")
     async def model(request: Request) -> Response:
-        return await house.shelf.do(request, lambda: JSONResponse(about()))
+        return await state.read_pool.run(request, lambda: JSONResponse(model_info()))
 
-    def about() -> dict[str, Any]:
+    def model_info() -> dict[str, Any]:
         return {
             "name": served.name,
             "version": __version__,
             "config": served.translator.model.config.model_dump(mode="json"),
             "parameters": [
-                one.model_dump(exclude_none=True) for one in folded(weights_of(served.translator.model), {})
+                group.model_dump(exclude_none=True) for group in group_layers(weights_of(served.translator.model), {})
             ],
-            "languages": [AUTO, *(language["code"] for language in house.service.languages.listed())],
-            "limits": house.limits.model_dump(mode="json"),
+            "languages": [AUTO, *(language["code"] for language in state.service.languages.listed())],
+            "limits": state.limits.model_dump(mode="json"),
         }
 
 
-def _description(app: FastAPI, house: ServerState) -> dict[str, Any]:
+def _openapi(app: FastAPI, state: ServerState) -> dict[str, Any]:
     if app.openapi_schema is None:
-        app.openapi_schema = describe(app, house.limits, bool(house.keys))
+        app.openapi_schema = describe(app, state.limits, bool(state.keys))
     return app.openapi_schema
 
 
-def as_refusal(error: Exception) -> HTTPError:
-    """What a client is told of an error."""
+def as_http_error(error: Exception) -> HTTPError:
+    """The error that a client gets for this exception."""
     if isinstance(error, HTTPError):
         return error
     if isinstance(error, HTTPException):
         return HTTPError(error.status_code, f"{error.detail}.")
     if isinstance(error, GlassformerError):
         return HTTPError(422, str(error))
-    return HTTPError(422, "The address asks for something that is not understood.")
+    return HTTPError(422, "A parameter in the URL is invalid.")
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    refusal = as_refusal(error)
-    headers = {} if refusal.retry_after is None else {"retry-after": str(refusal.retry_after)}
+async def _error_response(request: Request, error: Exception) -> Response:
+    http_error = as_http_error(error)
+    headers = {} if http_error.retry_after is None else {"retry-after": str(http_error.retry_after)}
     if isinstance(error, HTTPException):
         headers |= error.headers or {}
-    return JSONResponse({"error": printable(str(refusal))}, refusal.status, headers)
+    return JSONResponse({"error": printable(str(http_error))}, http_error.status, headers)
 
 
-async def _gone(request: Request, error: Exception) -> Response:
-    return Response(status_code=499)  # to nobody; as other servers write down a client that left
+async def _client_disconnected(request: Request, error: Exception) -> Response:
+    return Response(status_code=499)  # nobody receives it; other servers log clients that left with this status
 
 
-async def _broken(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": "Something went wrong inside; the server's log has it."}, 500)
+async def _internal_error(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": INTERNAL_ERROR}, 500)
 
 
 HANDLERS: dict[type[Exception], Any] = {
-    GlassformerError: _refused,
-    HTTPException: _refused,
-    RequestValidationError: _refused,
-    ClientDisconnectedError: _gone,
-    Exception: _broken,
+    GlassformerError: _error_response,
+    HTTPException: _error_response,
+    RequestValidationError: _error_response,
+    ClientDisconnectedError: _client_disconnected,
+    Exception: _internal_error,
 }

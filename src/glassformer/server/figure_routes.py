@@ -1,4 +1,4 @@
-"""Routes for what is taken along of a trace: a picture, all of them on a page, the explorer as a file."""
+"""Routes that export a trace: one figure, all figures on a page, the explorer as an HTML file."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,20 +13,20 @@ from glassformer.inspection.figures import VIEWS, FigureOptions
 from glassformer.server.http_errors import HTTPError
 from glassformer.server.middleware import FIGURE_POLICY, responses
 from glassformer.server.state import FLAG, IMMUTABLE, ServerState, flag
-from glassformer.server.trace_limits import WRONG, attached, small_enough
+from glassformer.server.trace_limits import ERROR_RESPONSES, attachment, check_file_size
 from glassformer.server.trace_store import StoredTrace
 
 NUMBER = {"pattern": "^[0-9]{1,9}$"}
-PAGE: dict[int | str, dict[str, Any]] = {
+HTML_RESPONSE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "The page."}
 }
-PICTURE: dict[int | str, dict[str, Any]] = {
+IMAGE_RESPONSE: dict[int | str, dict[str, Any]] = {
     200: {
         "content": {
             "image/svg+xml": {"schema": {"type": "string"}},
             "image/png": {"schema": {"type": "string", "format": "binary"}},
         },
-        "description": "The picture.",
+        "description": "The figure.",
     }
 }
 
@@ -35,24 +35,24 @@ _meanings = cache(FigureOptions.meanings)
 
 
 def _option(name: str, schema: dict[str, Any] | None = None) -> Any:
-    """An option of a figure in an address, with its meaning."""
+    """A figure's option as a query parameter, with its meaning."""
     return Query(None, description=_meanings()[name], json_schema_extra=schema)
 
 
-def routes(house: ServerState) -> APIRouter:
+def routes(state: ServerState) -> APIRouter:
     router = APIRouter()
 
     @router.get(
         "/api/explore/{id}/figure/{view}.{kind}",
         response_class=Response,
-        responses={**WRONG, **responses(501), **PICTURE},
-        summary="A picture of a trace, as SVG or PNG; what `glassformer.inspection.figures` draws.",
+        responses={**ERROR_RESPONSES, **responses(501), **IMAGE_RESPONSE},
+        summary="A figure of a trace as SVG or PNG, drawn by `glassformer.inspection.figures`.",
     )
     async def figure(
         request: Request,
         id: str,
-        view: str = Path(description="What is drawn.", json_schema_extra={"enum": [*VIEWS]}),
-        kind: str = Path(description="The kind of file.", json_schema_extra={"enum": ["svg", "png"]}),
+        view: str = Path(description="Which figure.", json_schema_extra={"enum": [*VIEWS]}),
+        kind: str = Path(description="The file format.", json_schema_extra={"enum": ["svg", "png"]}),
         at: str | None = _option("at"),
         head: str | None = _option("head", NUMBER),
         token: str | None = _option("token"),
@@ -60,10 +60,12 @@ def routes(house: ServerState) -> APIRouter:
         width: str | None = _option("width", {"enum": ["86mm", "178mm"]}),
         dark: str | None = _option("dark", FLAG),
         caption: str | None = _option("caption", FLAG),
-        scale: str | None = Query(None, description="Of a .png: 1 to 4.", json_schema_extra={"pattern": "^[1-4]$"}),
+        scale: str | None = Query(
+            None, description="Scale of a PNG, from 1 to 4.", json_schema_extra={"pattern": "^[1-4]$"}
+        ),
     ) -> Response:
         if kind not in ("svg", "png"):
-            raise HTTPError(404, "A figure is .svg or .png.")
+            raise HTTPError(404, f"{kind!r} is not a figure format. Expected svg or png.")
         given = {
             "at": at,
             "head": _number("head", head),
@@ -74,10 +76,10 @@ def routes(house: ServerState) -> APIRouter:
             "caption": None if caption is None else flag("caption", caption),
         }
         options = {name: value for name, value in given.items() if value is not None}
-        kept, size = house.store.get(id), _number("scale", scale) or 2
-        if not 1 <= size <= 4:
-            raise HTTPError(422, f"scale = {size} is not from 1 to 4.")
-        content = await house.bench.do(request, lambda: _drawn(kept, view, kind, size, options))
+        stored, png_scale = state.store.get(id), _number("scale", scale) or 2
+        if not 1 <= png_scale <= 4:
+            raise HTTPError(422, f"scale = {png_scale} is out of range (1 to 4).")
+        content = await state.trace_pool.run(request, lambda: _draw(stored, view, kind, png_scale, options))
         media_type = "image/svg+xml" if kind == "svg" else "image/png"
         headers = {"cache-control": IMMUTABLE, "content-security-policy": FIGURE_POLICY}
         return Response(content, media_type=media_type, headers=headers)
@@ -85,8 +87,8 @@ def routes(house: ServerState) -> APIRouter:
     @router.get(
         "/api/explore/{id}/story.html",
         response_class=Response,
-        responses={**WRONG, **responses(501), **PAGE},
-        summary="All pictures of a trace on one page to be read from top to bottom.",
+        responses={**ERROR_RESPONSES, **responses(501), **HTML_RESPONSE},
+        summary="All figures of a trace on one page.",
     )
     async def story(
         request: Request,
@@ -97,56 +99,59 @@ def routes(house: ServerState) -> APIRouter:
         dark: str | None = _option("dark", FLAG),
     ) -> Response:
         options = {"at": at, "head": _number("head", head), "token": _token(token), "dark": flag("dark", dark)}
-        kept = house.store.get(id)
-        content = await house.bench.do(request, lambda: _story(house, kept, options))
-        return attached(house, content, "text/html; charset=utf-8", f"story-{kept.identity}.html")
+        stored = state.store.get(id)
+        content = await state.trace_pool.run(request, lambda: _story(state, stored, options))
+        return attachment(state, content, "text/html; charset=utf-8", f"story-{stored.identity}.html")
 
     @router.get(
         "/api/explore/{id}/explorer.html",
         response_class=Response,
-        responses={**WRONG, **PAGE},
-        summary="The explorer of a trace as one HTML file that loads nothing.",
+        responses={**ERROR_RESPONSES, **HTML_RESPONSE},
+        summary="The explorer of a trace as one self-contained HTML file.",
     )
     async def page(
         request: Request,
         id: str,
-        detail: str = Query("full", description="How much of it.", json_schema_extra={"enum": ["attention", "full"]}),
+        detail: str = Query(
+            "full", description="How much of the trace.", json_schema_extra={"enum": ["attention", "full"]}
+        ),
     ) -> Response:
-        kept, served = house.store.get(id), house.service.served
-        content = await house.bench.do(request, lambda: _page(house, kept, detail, served.name))
-        return attached(house, content, "text/html; charset=utf-8", f"explorer-{kept.identity}.html")
+        stored, served = state.store.get(id), state.service.served
+        content = await state.trace_pool.run(request, lambda: _explorer_page(state, stored, detail, served.name))
+        return attachment(state, content, "text/html; charset=utf-8", f"explorer-{stored.identity}.html")
 
     return router
 
 
-def _drawn(kept: StoredTrace, view: str, kind: str, scale: int, options: dict[str, Any]) -> bytes:
-    with _drawing():
-        drawn = kept.trace.figure(view, **options)
-        return drawn.svg.encode() if kind == "svg" else drawn.png(scale)
+def _draw(stored: StoredTrace, view: str, kind: str, scale: int, options: dict[str, Any]) -> bytes:
+    with _figure_errors():
+        figure = stored.trace.figure(view, **options)
+        return figure.svg.encode() if kind == "svg" else figure.png(scale)
 
 
-def _story(house: ServerState, kept: StoredTrace, options: dict[str, Any]) -> bytes:
-    with _drawing():
-        content = kept.trace.story(name=house.service.served.name, **options).html.encode()
-    return small_enough("page", content, house.limits.answer_bytes)
+def _story(state: ServerState, stored: StoredTrace, options: dict[str, Any]) -> bytes:
+    with _figure_errors():
+        content = stored.trace.story(name=state.service.served.name, **options).html.encode()
+    return check_file_size("page", content, state.limits.answer_bytes)
 
 
 @contextmanager
-def _drawing() -> Iterator[None]:
+def _figure_errors() -> Iterator[None]:
     try:
         yield
     except GlassformerError as error:
-        if type(error) is GlassformerError:  # what is missing here, not what was asked
+        if type(error) is GlassformerError:  # something is missing on the server; the request is not at fault
             raise HTTPError(501, str(error)) from None
         raise
 
 
-def _page(house: ServerState, kept: StoredTrace, detail: str, name: str) -> bytes:
+def _explorer_page(state: ServerState, stored: StoredTrace, detail: str, name: str) -> bytes:
     kind = next((known for known in explorer.DETAILS if known == detail), None)
     if kind is None:
-        raise HTTPError(422, f"detail is one of {', '.join(explorer.DETAILS)}, and not {detail!r}.")
-    content = explorer.page_of(kept.trace, explorer.packed(kept.trace, kind, name=name), name).encode()
-    return small_enough("page", content, min(explorer.LARGEST, house.limits.answer_bytes), "ask for detail=attention")
+        raise HTTPError(422, f"detail = {detail!r} is not one of {', '.join(explorer.DETAILS)}.")
+    content = explorer.page_of(stored.trace, explorer.packed(stored.trace, kind, name=name), name).encode()
+    limit = min(explorer.MAX_PAGE_BYTES, state.limits.answer_bytes)
+    return check_file_size("page", content, limit, "Request detail=attention.")
 
 
 def _token(text: str | None) -> int | str | None:

@@ -1,4 +1,4 @@
-"""What every answer carries, and answers that no route gives. Knows HTTP's bytes; knows nothing of what is served."""
+"""Default response headers, and complete error responses as bytes. Knows nothing about what is served."""
 
 import json
 from http import HTTPStatus
@@ -13,14 +13,14 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-"""Of every answer, unless its route says otherwise."""
-IN_BYTES = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+"""Sent with every response, unless its route sets another value."""
+ENCODED_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 CLOSE = (b"connection", b"close")
 
 
-def at_once(status: HTTPStatus, sentence: str, *headers: tuple[bytes, bytes]) -> bytes:
-    """A whole refusal, ready to be written."""
-    body = json.dumps({"error": sentence}).encode()
-    about = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    lines = [b"%s: %s" % one for one in (*headers, *about, *IN_BYTES)]
+def raw_error_response(status: HTTPStatus, message: str, *headers: tuple[bytes, bytes]) -> bytes:
+    """A complete HTTP/1.1 error response, ready to be written to a socket."""
+    body = json.dumps({"error": message}).encode()
+    content_headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    lines = [b"%s: %s" % header for header in (*headers, *content_headers, *ENCODED_HEADERS)]
     return b"\r\n".join([f"HTTP/1.1 {status.value} {status.phrase}".encode(), *lines, b"", body])

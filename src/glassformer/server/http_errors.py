@@ -1,33 +1,34 @@
-"""No, in one sentence, with a status."""
+"""HTTP errors with a one-sentence message."""
 
 from glassformer.errors import GlassformerError
 
-LONGEST = 600
-"""Characters of a sentence that is sent back: what was found may be long."""
+MAX_MESSAGE_CHARACTERS = 600
+"""Of an error message in a response: it may quote long input."""
 
 
 class HTTPError(GlassformerError):
-    """What a client may not have, or not now."""
+    """An error response: a status, a message, and optionally when to retry."""
 
-    def __init__(self, status: int, sentence: str, retry_after: int | None = None) -> None:
-        super().__init__(sentence)
+    def __init__(self, status: int, message: str, retry_after: int | None = None) -> None:
+        super().__init__(message)
         self.status = status
         self.retry_after = retry_after
-        """Seconds after which it may go better."""
+        """Seconds to wait before retrying."""
 
 
 class ClientDisconnectedError(Exception):
-    """The client left: there is nobody to answer."""
+    """The client closed the connection, so no response can be sent."""
 
 
-def busy(sentence: str, seconds: int = 1) -> HTTPError:
-    """503: not now."""
-    return HTTPError(503, sentence, seconds)
+def busy(message: str, seconds: int = 1) -> HTTPError:
+    """503 Service Unavailable, with the seconds after which to retry."""
+    return HTTPError(503, message, seconds)
 
 
-def printable(sentence: str) -> str:
-    """A sentence that can be sent: one line, not too long, without halves of characters."""
-    sentence = "".join(
-        sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in sentence[: 2 * LONGEST]
+def printable(message: str) -> str:
+    """A message fit to be sent: one line, bounded in length, without control characters or lone surrogates."""
+    message = "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in message[: 2 * MAX_MESSAGE_CHARACTERS]
     )
-    return sentence if len(sentence) <= LONGEST else f"{sentence[: LONGEST - 4]} ..."
+    return message if len(message) <= MAX_MESSAGE_CHARACTERS else f"{message[: MAX_MESSAGE_CHARACTERS - 4]} ..."

@@ -1,4 +1,4 @@
-"""Which languages a model is asked for, by their codes, and a tokenizer for each pair."""
+"""Language codes of requests, and one tokenizer per language pair."""
 
 import threading
 from collections import OrderedDict
@@ -12,27 +12,27 @@ AUTO = "auto"
 
 @dataclass(frozen=True)
 class LanguagePair:
-    """Source and target language; None leaves what the model is set to."""
+    """Source and target language; None keeps the model's default."""
 
     source: str | None
     target: str | None
 
 
 class LanguagePairs:
-    """What `/languages` lists, and what source and target may be."""
+    """The languages that `/languages` lists and that requests may name."""
 
-    def __init__(self, tokenizer: AnyTokenizer | IdsOnly, named: tuple[str, str] | None, most_kept: int) -> None:
+    def __init__(self, tokenizer: AnyTokenizer | IdsOnly, named: tuple[str, str] | None, max_cached: int) -> None:
         self._tokenizer = tokenizer
         self.known = list(tokenizer.settings.languages) if isinstance(tokenizer, ForeignTokenizer) else []
-        """Codes that the model itself knows."""
+        """Language codes of a multilingual model; empty for a model of one pair."""
         self.named = named
-        """The codes of a model of one pair, as its user says."""
-        self._kept: OrderedDict[LanguagePair, AnyTokenizer] = OrderedDict()
-        self._most_kept = most_kept
+        """The codes of a model of one pair, if its user gave them."""
+        self._cache: OrderedDict[LanguagePair, AnyTokenizer] = OrderedDict()
+        self._max_cached = max_cached
         self._lock = threading.Lock()
 
     def tokenizer(self, source: str | None, target: str | None) -> AnyTokenizer | IdsOnly:
-        """For these languages. A model of one pair takes any codes, unless it was said which they are."""
+        """The tokenizer for these languages. A model of one pair accepts any codes, unless its user gave them."""
         source, target = (None if code in (None, "", AUTO) else code for code in (source, target))
         if not self.known:
             self._check(source, target)
@@ -40,24 +40,24 @@ class LanguagePairs:
         if source is None and target is None:
             return self._tokenizer
         assert isinstance(self._tokenizer, ForeignTokenizer)
-        with self._lock:  # making one takes time, and two at once would take it twice
+        with self._lock:  # making a tokenizer takes time; two threads should not make the same one
             pair = LanguagePair(source, target)
-            if pair not in self._kept:
-                self._kept[pair] = self._tokenizer.between(source, target)
-            self._kept.move_to_end(pair)
-            while len(self._kept) > self._most_kept:
-                self._kept.popitem(last=False)
-            return self._kept[pair]
+            if pair not in self._cache:
+                self._cache[pair] = self._tokenizer.with_languages(source, target)
+            self._cache.move_to_end(pair)
+            while len(self._cache) > self._max_cached:
+                self._cache.popitem(last=False)
+            return self._cache[pair]
 
     def _check(self, source: str | None, target: str | None) -> None:
         for code, named in zip((source, target), self.named or (source, target), strict=True):
             if code is not None and code != named:
                 raise HTTPError(
-                    400, f"{code} is not supported: this model translates from {' to '.join(self.named or ())}."
+                    400, f"{code} is not supported. This model translates from {' to '.join(self.named or ())}."
                 )
 
     def listed(self) -> list[dict[str, object]]:
-        """As LibreTranslate lists them: each with those that it can be translated into."""
+        """In LibreTranslate's format: each language with its possible targets."""
         if self.known:
             return [
                 {"code": code, "name": code, "targets": [other for other in self.known if other != code]}
@@ -70,7 +70,7 @@ class LanguagePairs:
         ]
 
     def detected(self) -> dict[str, object] | None:
-        """The source's language, where there is one; nothing is detected, so nothing is sure."""
+        """The source language of a model of one pair. Nothing is detected, so the confidence is 0."""
         if self.known:
             return None
         return {"language": (self.named or ("source", "target"))[0], "confidence": 0.0}

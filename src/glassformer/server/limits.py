@@ -1,4 +1,4 @@
-"""What a server allows. Every bound is an option here, with its meaning; `docs/serving.md` lists them all."""
+"""Limits of a server. Each is an option with its meaning below it; `docs/serving.md` lists all of them."""
 
 from typing import Annotated
 
@@ -11,59 +11,60 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Limits(Settings):
-    """Bounds on what one client, and all of them together, may take."""
+    """Limits on what one client, and all clients together, may use."""
 
     connections: Count = 4096
-    """Connections open at once; for one more, one that has asked for nothing yet is cut, or else it is answered 503."""
+    """Open connections; for one more, the one that has waited longest without a request is closed, or else the new one
+    is answered with 503."""
     header_seconds: Seconds = 8
-    """Until a request's headers are there, from the connection or from its first byte; then it is cut."""
+    """Time for a request's headers, from the connection or their first byte; then the connection is closed."""
     header_bytes: Annotated[int, Field(ge=1024)] = 16 * 1024
-    """Of a request's headers; more is answered 431, or 400."""
+    """Size of a request's headers; more is answered with 431 or 400."""
     body_seconds: Seconds = 8
-    """Until a request's body is there, from its headers on; then 408."""
+    """Time for a request's body, counted from its headers; then 408."""
     body_bytes: Count = 512 * 1024
-    """Of a request's body; more is answered 413 before it is read."""
+    """Size of a request's body; more is answered with 413 before it is read."""
     reading_bytes: Count = 64 * 2**20
-    """Of all bodies that are being read; more are answered 503."""
+    """Size of all request bodies being received at once; more is answered with 503."""
     write_seconds: Seconds = 10
-    """A client must take 48 kB of an answer in this time, and its end; else it is cut."""
+    """Time in which a client must read 48 kB of a response, and its end; then the connection is closed."""
     idle_seconds: Count = 5
-    """A connection without a request is kept open."""
+    """Time for which a connection without a request is kept open (keep-alive)."""
     requests: Count = 64
-    """Requests to translate that are waiting or under way; one more is answered 503."""
+    """Translation requests waiting or running; one more is answered with 503."""
     waiting: Count = 1024
-    """Sentences of all requests that wait for the model; more are answered 503."""
+    """Sentences of all requests waiting for the model; more are answered with 503."""
     texts: Count = 128
-    """Texts in one request; more are answered 413."""
+    """Texts per request; more are answered with 413."""
     characters: Count = 20_000
-    """Of all texts in one request; more are answered 413."""
+    """Characters in all texts of a request; more are answered with 413."""
     beam: Annotated[int, Field(ge=1, le=1000)] = 16
-    """Hypotheses that a search keeps, at most; a larger beam is answered 422."""
+    """Largest beam size; a larger one is answered with 422."""
     n_best: Annotated[int, Field(ge=1, le=1000)] = 16
-    """Translations of a text, at most; more are answered 422."""
+    """Largest number of translations per text; more are answered with 422."""
     seconds: Seconds = 60
-    """For one request, waiting included; then 503, and what it had under way is given up."""
+    """Time per request, waiting included; then 503, and its remaining work is cancelled."""
     tracing: Count = 1
-    """Traces, what-ifs, rankings of heads, figures, files and answers to who a word is, made at once."""
+    """Traces, what-ifs, head rankings, figures, exported files and pronoun analyses computed at once."""
     tracing_waiting: Count = 16
-    """Of these, how many may wait; one more is answered 503."""
+    """How many of these may wait; one more is answered with 503."""
     trace_tokens: Count = 128
-    """Tokens of a text, or of a given target, that is traced; more are answered 413."""
+    """Tokens of a traced text, or of its given target; more are answered with 413."""
     trace_beam: Annotated[int, Field(ge=1, le=1000)] = 8
-    """Hypotheses that a traced search keeps, at most."""
+    """Largest beam size of a traced search; a larger one is answered with 422."""
     changes: Count = 64
-    """Changes of a what-if, with those that it stands on."""
+    """Changes in a what-if, including those of the trace it starts from; more are answered with 413."""
     who_translations: Count = 1000
-    """Translations that asking who a word is may take; long sentences have fewer words tried, or are answered 422."""
+    """Translations per pronoun analysis; longer sentences get fewer trial words, or are answered with 422."""
     traces: Count = 32
-    """Traces that are kept; the one that was not asked for longest goes first."""
+    """Stored traces; the least recently used is evicted first."""
     trace_bytes: Count = 512 * 2**20
-    """Of all traces that are kept; one that is larger alone is answered 413."""
+    """Size of all stored traces; a single trace larger than this is answered with 413."""
     answer_bytes: Count = 64 * 2**20
-    """Of one tensor, weight or trace file that is sent; more is answered 413."""
+    """Size of one tensor, weight or exported file; more is answered with 413."""
     sending_bytes: Count = 256 * 2**20
-    """Of all of these that are being sent; more are answered 503."""
+    """Size of all of these being sent at once; more is answered with 503."""
     languages: Count = 16
-    """Pairs of languages whose tokenizers are kept, where a model knows many."""
+    """Language pairs whose tokenizers are cached, for multilingual models."""
     stop_seconds: Seconds = 5
-    """When the server is told to stop, requests under way have this long; then they are answered 503."""
+    """Time that running requests have when the server is stopped; then they are answered with 503."""

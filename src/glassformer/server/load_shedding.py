@@ -1,7 +1,7 @@
-"""Refusals that cost next to nothing: of a server that is full, before a request is parsed or its body is read.
+"""Load shedding: a full server refuses translation requests before it parses them or reads their body.
 
-Most of what a small model's server does is reading HTTP. If it did that for those that it must refuse anyway, there
-would be less for the others, and refusals would come late.
+Most of what a small model's server does is reading HTTP. If it did that for requests that it must refuse anyway, less
+time would be left for the others, and refusals would come late.
 """
 
 import re
@@ -9,41 +9,41 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from glassformer.server.headers import at_once
+from glassformer.server.headers import raw_error_response
 
-WORK = ("/api/translate", "/translate")
+TRANSLATE_PATHS = ("/api/translate", "/translate")
 """Routes that wait for the model."""
-SENTENCE = "Too many requests are being worked on already: ask again in a moment."
-BUSY = at_once(HTTPStatus.SERVICE_UNAVAILABLE, SENTENCE, (b"retry-after", b"1"))
+BUSY_MESSAGE = "Too many requests are in progress. Try again in a moment."
+BUSY_RESPONSE = raw_error_response(HTTPStatus.SERVICE_UNAVAILABLE, BUSY_MESSAGE, (b"retry-after", b"1"))
 HEAD = re.compile(rb"POST (/api/translate|/translate) HTTP/1\.1\r\n((?:[A-Za-z-]+:[ -~]*\r\n)+)\r\n")
-LENGTH = re.compile(rb"(?:^|\n)content-length:([^\r]*)", re.IGNORECASE)
-UNUSUAL = re.compile(rb"(?:^|\n)(?:transfer-encoding|connection|expect|upgrade):", re.IGNORECASE)
+CONTENT_LENGTH = re.compile(rb"(?:^|\n)content-length:([^\r]*)", re.IGNORECASE)
+SPECIAL_HEADER = re.compile(rb"(?:^|\n)(?:transfer-encoding|connection|expect|upgrade):", re.IGNORECASE)
 DIGITS = re.compile(rb" ?([0-9]{1,9})")
 
 
-def is_whole(data: bytes) -> bytes | None:
-    """The route, if this is one whole plain request to translate: nothing is missing, and nothing follows it."""
+def route_of_complete_request(data: bytes) -> bytes | None:
+    """The route, if this is exactly one complete plain translation request: nothing missing, nothing after it."""
     head = HEAD.match(data)
-    if head is None or UNUSUAL.search(head[2]):
+    if head is None or SPECIAL_HEADER.search(head[2]):
         return None
-    lengths = LENGTH.findall(head[2])
+    lengths = CONTENT_LENGTH.findall(head[2])
     length = DIGITS.fullmatch(lengths[0]) if len(lengths) == 1 else None
     return head[1] if length is not None and head.end() + int(length[1]) == len(data) else None
 
 
 @dataclass
 class RequestSlots:
-    """How many more requests to translate there is room for.
+    """Counts translation requests, and says whether one more can be accepted.
 
-    A loop reads from all its connections before it begins to answer, so those that were read are counted from there
-    on; else hundreds would be parsed before the first of them takes its place.
+    An event loop reads from all its connections before it starts to answer, so a request counts from the moment it was
+    read; otherwise hundreds would be parsed before the first of them occupies its slot.
     """
 
-    most: int
-    taken: Callable[[], int]
-    """Places that are taken, also by clients that have left, whose work is not yet at an end."""
-    read: int = 0
-    """Requests that came in whole and are not yet answered."""
+    capacity: int
+    running: Callable[[], int]
+    """Occupied slots, including those of clients that have left but whose work has not ended."""
+    received: int = 0
+    """Requests that were read completely and are not yet answered."""
 
     def is_full(self) -> bool:
-        return self.read >= self.most or self.taken() >= self.most
+        return self.received >= self.capacity or self.running() >= self.capacity

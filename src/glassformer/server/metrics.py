@@ -1,15 +1,15 @@
-"""Numbers about a server, in Prometheus's text format. Knows nothing of what is counted."""
+"""Counters, gauges and histograms in Prometheus's text format. Knows nothing about what is counted."""
 
 import threading
 from collections.abc import Callable, Sequence
 
-SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-SENTENCES = (1, 2, 4, 8, 16, 32, 64, 128)
+LATENCY_BUCKETS_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+BATCH_SIZE_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128)
 Labels = tuple[tuple[str, str], ...]
 
 
 class MetricCounter:
-    """A number that grows, one for each set of labels."""
+    """A number that only grows, one per set of labels."""
 
     kind = "counter"
 
@@ -26,23 +26,24 @@ class MetricCounter:
         return self._values.get(tuple(labels.items()), 0)
 
     def lines(self) -> list[str]:
-        return [f"{self.name}{written(labels)} {number(value)}" for labels, value in sorted(self._values.items())]
+        values = sorted(self._values.items())
+        return [f"{self.name}{format_labels(labels)} {format_number(value)}" for labels, value in values]
 
 
 class MetricGauge:
-    """A number as it stands, asked for when it is read."""
+    """A current value, read whenever the metrics are requested."""
 
     kind = "gauge"
 
-    def __init__(self, name: str, meaning: str, ask: Callable[[], float]) -> None:
-        self.name, self.meaning, self._ask = name, meaning, ask
+    def __init__(self, name: str, meaning: str, read: Callable[[], float]) -> None:
+        self.name, self.meaning, self._read = name, meaning, read
 
     def lines(self) -> list[str]:
-        return [f"{self.name} {number(self._ask())}"]
+        return [f"{self.name} {format_number(self._read())}"]
 
 
 class MetricHistogram:
-    """How often values were at most so large, for each set of labels."""
+    """Counts of observed values by upper bound, one histogram per set of labels."""
 
     kind = "histogram"
 
@@ -53,71 +54,76 @@ class MetricHistogram:
 
     def observe(self, value: float, **labels: str) -> None:
         key = tuple(labels.items())
-        place = next((i for i, bound in enumerate(self.bounds) if value <= bound), len(self.bounds))
+        bucket = next((i for i, bound in enumerate(self.bounds) if value <= bound), len(self.bounds))
         with self._lock:
-            self._counts.setdefault(key, [0] * (len(self.bounds) + 1))[place] += 1
+            self._counts.setdefault(key, [0] * (len(self.bounds) + 1))[bucket] += 1
             self._sums[key] = self._sums.get(key, 0.0) + value
 
     def lines(self) -> list[str]:
-        found = []
+        lines = []
         for labels, counts in sorted(self._counts.items()):
             total = 0
-            for bound, count in zip([*map(number, self.bounds), "+Inf"], counts, strict=True):
+            for bound, count in zip([*map(format_number, self.bounds), "+Inf"], counts, strict=True):
                 total += count
-                found.append(f"{self.name}_bucket{written((*labels, ('le', bound)))} {total}")
-            found.append(f"{self.name}_sum{written(labels)} {number(self._sums[labels])}")
-            found.append(f"{self.name}_count{written(labels)} {total}")
-        return found
+                lines.append(f"{self.name}_bucket{format_labels((*labels, ('le', bound)))} {total}")
+            lines.append(f"{self.name}_sum{format_labels(labels)} {format_number(self._sums[labels])}")
+            lines.append(f"{self.name}_count{format_labels(labels)} {total}")
+        return lines
 
 
 class Metrics:
-    """All that a server counts."""
+    """All metrics of a server."""
 
     def __init__(self) -> None:
-        lock = threading.Lock()  # one for all: they are held for a few additions
+        lock = threading.Lock()  # shared by all metrics: each holds it for a few additions
         self.requests = MetricCounter("glassformer_requests_total", "Requests answered, by route and status.", lock)
         self.latency = MetricHistogram(
-            "glassformer_request_seconds", "From a request's headers to the end of its answer.", SECONDS, lock
-        )
-        self.refused = MetricCounter("glassformer_refused_total", "Requests that were refused, by reason.", lock)
-        self.given_up = MetricCounter(
-            "glassformer_given_up_total",
-            "Requests whose work was given up: the client left, or it took too long.",
+            "glassformer_request_seconds",
+            "Seconds from a request's headers to the end of its response.",
+            LATENCY_BUCKETS_SECONDS,
             lock,
         )
-        self.cut = MetricCounter("glassformer_connections_cut_total", "Connections that were cut, by reason.", lock)
-        self.errors = MetricCounter("glassformer_errors_total", "Errors that are ours: status 500.", lock)
-        self.batch = MetricHistogram(
-            "glassformer_batch_sentences", "Sentences that took steps together, each time.", SENTENCES, lock
+        self.refused = MetricCounter("glassformer_refused_total", "Requests that were refused, by status.", lock)
+        self.given_up = MetricCounter(
+            "glassformer_given_up_total",
+            "Requests whose work was cancelled: the client left, the time limit passed, or the server stopped.",
+            lock,
         )
-        self.tokens = MetricCounter("glassformer_tokens_total", "Tokens read and written, by side.", lock)
+        self.cut = MetricCounter(
+            "glassformer_connections_cut_total", "Connections closed by the server, by reason.", lock
+        )
+        self.errors = MetricCounter("glassformer_errors_total", "Internal server errors (status 500).", lock)
+        self.batch = MetricHistogram(
+            "glassformer_batch_sentences", "Sentences per batched search step.", BATCH_SIZE_BUCKETS, lock
+        )
+        self.tokens = MetricCounter("glassformer_tokens_total", "Source tokens read and target tokens written.", lock)
         self.gauges: list[MetricGauge] = []
 
-    def gauge(self, name: str, meaning: str, ask: Callable[[], float]) -> None:
-        self.gauges.append(MetricGauge(f"glassformer_{name}", meaning, ask))
+    def gauge(self, name: str, meaning: str, read: Callable[[], float]) -> None:
+        self.gauges.append(MetricGauge(f"glassformer_{name}", meaning, read))
 
     def text(self) -> str:
-        """Everything, as Prometheus reads it."""
-        every: list[MetricCounter | MetricGauge | MetricHistogram] = [
-            *(one for one in vars(self).values() if isinstance(one, (MetricCounter, MetricHistogram))),
+        """All metrics in Prometheus's text format."""
+        metrics: list[MetricCounter | MetricGauge | MetricHistogram] = [
+            *(metric for metric in vars(self).values() if isinstance(metric, (MetricCounter, MetricHistogram))),
             *self.gauges,
         ]
         lines = []
-        for one in every:
-            lines += [f"# HELP {one.name} {one.meaning}", f"# TYPE {one.name} {one.kind}", *one.lines()]
+        for metric in metrics:
+            lines += [f"# HELP {metric.name} {metric.meaning}", f"# TYPE {metric.name} {metric.kind}", *metric.lines()]
         return "\n".join(lines) + "\n"
 
 
-def written(labels: Labels) -> str:
+def format_labels(labels: Labels) -> str:
     """{route="/health",status="200"}"""
     if not labels:
         return ""
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels) + "}"
+    return "{" + ",".join(f'{name}="{_escape(value)}"' for name, value in labels) + "}"
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)

@@ -1,6 +1,6 @@
-"""The API's description for programs (OpenAPI): what the routes say of themselves, with what holds for all of them.
+"""OpenAPI description of the server: what the routes declare, completed with what applies to all of them.
 
-The door's refusals, when to come back, this server's limits, its keys, and where a trace's id leads.
+Adds the middleware's error responses, Retry-After, this server's limits, its API keys, and links from a trace's id.
 """
 
 from http import HTTPStatus
@@ -11,57 +11,64 @@ from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
 from glassformer.server.limits import Limits
-from glassformer.server.middleware import KEY_IN_BODY, OPEN
-from glassformer.server.schemas import AskDetect, AskLibre, AskTrace, AskTranslation, AskWhatIf, AskWho
+from glassformer.server.middleware import KEY_IN_BODY_PATHS, PUBLIC_PATHS
+from glassformer.server.schemas import (
+    DetectRequest,
+    LibreTranslateRequest,
+    PronounRequest,
+    TraceRequest,
+    TranslateRequest,
+    WhatIfRequest,
+)
 
-ASKED = (AskTranslation, AskTrace, AskWhatIf, AskWho, AskLibre, AskDetect)
+REQUEST_BODIES = (TranslateRequest, TraceRequest, WhatIfRequest, PronounRequest, LibreTranslateRequest, DetectRequest)
 SCHEMAS = "#/components/schemas/"
-DOOR = (400, 401, 403, 413, 421, 431, 503)
-"""What any request may be answered before its route hears of it."""
-READING = (408, 415, 422)
-"""What a request with a body may be answered besides."""
-TRACE = "/api/explore/{id}"
+MIDDLEWARE_STATUSES = (400, 401, 403, 413, 421, 431, 503)
+"""Error statuses that any request may get before it reaches its route."""
+BODY_STATUSES = (408, 415, 422)
+"""Further error statuses of requests with a body."""
+TRACE_PATH = "/api/explore/{id}"
 
 
-def describe(app: FastAPI, limits: Limits, asks_for_keys: bool) -> dict[str, Any]:
-    """OpenAPI, with what the routes read from their bodies by themselves."""
-    found = get_openapi(title=app.title, version=app.version, routes=app.routes)
-    _, asked = models_json_schema([(kind, "validation") for kind in ASKED], ref_template=SCHEMAS + "{model}")
-    schemas = found["components"]["schemas"]
-    schemas |= asked["$defs"]
-    _bound(schemas, limits)
-    for path, methods in found["paths"].items():
+def describe(app: FastAPI, limits: Limits, requires_key: bool) -> dict[str, Any]:
+    """The OpenAPI document, including the bodies that routes parse themselves."""
+    document = get_openapi(title=app.title, version=app.version, routes=app.routes)
+    _, bodies = models_json_schema([(kind, "validation") for kind in REQUEST_BODIES], ref_template=SCHEMAS + "{model}")
+    schemas = document["components"]["schemas"]
+    schemas |= bodies["$defs"]
+    _add_limits(schemas, limits)
+    for path, methods in document["paths"].items():
         for operation in methods.values():
-            _refusals(operation)
-            _no_null_in_addresses(operation)
-            if asks_for_keys and path not in OPEN:
-                operation["security"] = [{"bearer": []}, {"header": []}, *([{}] if path in KEY_IN_BODY else [])]
-    _links(found["paths"])
-    if asks_for_keys:
-        found["components"]["securitySchemes"] = {
+            _add_error_responses(operation)
+            _remove_null_from_parameters(operation)
+            if requires_key and path not in PUBLIC_PATHS:
+                operation["security"] = [{"bearer": []}, {"header": []}, *([{}] if path in KEY_IN_BODY_PATHS else [])]
+    _add_links(document["paths"])
+    if requires_key:
+        document["components"]["securitySchemes"] = {
             "bearer": {"type": "http", "scheme": "bearer"},
             "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
         }
-    return found
+    return document
 
 
-def _refusals(operation: dict[str, Any]) -> None:
-    answers = operation["responses"]
-    wrong = {"application/json": {"schema": {"$ref": f"{SCHEMAS}Wrong"}}}
-    for status in (*DOOR, *(READING if "requestBody" in operation else ())):
-        answers.setdefault(str(status), {"description": HTTPStatus(status).phrase, "content": wrong})
-    answers["503"]["headers"] = {
+def _add_error_responses(operation: dict[str, Any]) -> None:
+    responses = operation["responses"]
+    content = {"application/json": {"schema": {"$ref": f"{SCHEMAS}ErrorResponse"}}}
+    for status in (*MIDDLEWARE_STATUSES, *(BODY_STATUSES if "requestBody" in operation else ())):
+        responses.setdefault(str(status), {"description": HTTPStatus(status).phrase, "content": content})
+    responses["503"]["headers"] = {
         "Retry-After": {
-            "description": "Seconds after which it may go better.",
+            "description": "Seconds to wait before retrying.",
             "required": True,
             "schema": {"type": "integer", "minimum": 1},
         }
     }
-    operation["responses"] = dict(sorted(answers.items()))
+    operation["responses"] = dict(sorted(responses.items()))
 
 
-def _no_null_in_addresses(operation: dict[str, Any]) -> None:
-    """A query can leave a value out; it cannot say null."""
+def _remove_null_from_parameters(operation: dict[str, Any]) -> None:
+    """A query parameter can be omitted, but it cannot be null."""
     for parameter in operation.get("parameters", ()):
         schema = parameter["schema"]
         kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
@@ -70,39 +77,39 @@ def _no_null_in_addresses(operation: dict[str, Any]) -> None:
             schema |= kinds[0]
 
 
-def _bound(schemas: dict[str, Any], limits: Limits) -> None:
-    """This server's own bounds, so that a program need not find them out by being refused."""
+def _add_limits(schemas: dict[str, Any], limits: Limits) -> None:
+    """This server's own limits, so that a client need not discover them through refusals."""
     text = {"maxLength": limits.characters}
-    some = text | {"minLength": 1}
-    _narrow(schemas["AskTranslation"], text={**text, "maxItems": limits.texts})
-    _narrow(schemas["AskTranslation"], beam={"maximum": limits.beam}, n_best={"maximum": limits.n_best})
-    _narrow(schemas["AskTrace"], text=some, beam={"maximum": limits.trace_beam})
-    _narrow(schemas["AskWhatIf"], changes={"maxItems": limits.changes}, replace={"maxItems": limits.changes})
-    _narrow(schemas["AskLibre"], alternatives={"maximum": limits.n_best - 1})
-    for libre in ("AskLibre", "AskDetect"):
-        _narrow(schemas[libre], q={**some, "minItems": 1, "maxItems": limits.texts})
+    nonempty = text | {"minLength": 1}
+    _narrow(schemas["TranslateRequest"], text={**text, "maxItems": limits.texts})
+    _narrow(schemas["TranslateRequest"], beam={"maximum": limits.beam}, n_best={"maximum": limits.n_best})
+    _narrow(schemas["TraceRequest"], text=nonempty, beam={"maximum": limits.trace_beam})
+    _narrow(schemas["WhatIfRequest"], changes={"maxItems": limits.changes}, replace={"maxItems": limits.changes})
+    _narrow(schemas["LibreTranslateRequest"], alternatives={"maximum": limits.n_best - 1})
+    for name in ("LibreTranslateRequest", "DetectRequest"):
+        _narrow(schemas[name], q={**nonempty, "minItems": 1, "maxItems": limits.texts})
 
 
 def _narrow(schema: dict[str, Any], **bounds: dict[str, int]) -> None:
-    """JSON Schema's bounds speak of one type each and let others pass, so they may stand beside a choice of types."""
-    for name, own in bounds.items():
+    """Each of JSON Schema's bounds applies to one type and ignores the others, so it may stand beside `anyOf`."""
+    for name, narrower in bounds.items():
         option = schema["properties"][name]
         kinds = [option, *option.pop("anyOf", ())]
         for kind in kinds:
-            for word in own.keys() & kind.keys():
-                del kind[word]  # a wider one
+            for keyword in narrower.keys() & kind.keys():
+                del kind[keyword]  # the wider bound
         if len(kinds) > 1:
             option["anyOf"] = kinds[1:]
-        option |= own
+        option |= narrower
 
 
-def _links(paths: dict[str, Any]) -> None:
-    """Where the id of a new trace leads."""
-    leads = {
+def _add_links(paths: dict[str, Any]) -> None:
+    """Links from the id of a new trace to the routes that take it."""
+    links = {
         operation["operationId"]: {"operationId": operation["operationId"], "parameters": {"id": "$response.body#/id"}}
         for path, methods in paths.items()
-        if path.startswith(TRACE)
+        if path.startswith(TRACE_PATH)
         for operation in methods.values()
     }
-    for path in ("/api/explore", f"{TRACE}/what-if"):
-        paths[path]["post"]["responses"]["200"]["links"] = leads
+    for path in ("/api/explore", f"{TRACE_PATH}/what-if"):
+        paths[path]["post"]["responses"]["200"]["links"] = links

@@ -1,6 +1,6 @@
-"""The page: files that were built into the package, or a few lines that say what this server is.
+"""Routes of the web page: its files, built into the package, and the API's documentation.
 
-Files are read when the server starts and found by their whole name in a table, so no path can lead out of them.
+Files are read when the server starts and looked up by their full name in a table, so no path can lead outside them.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from glassformer.server.middleware import PAGE_POLICY
 from glassformer.server.worker_pool import WorkerPool
 
 FOLDER = Path(str(files("glassformer") / "server" / "static"))
-KINDS = {
+MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -29,7 +29,7 @@ KINDS = {
     ".map": "application/json",
     ".woff2": "font/woff2",
 }
-"""What may be in the page's folder; other files are not served."""
+"""By suffix; other files in the page's folder are not served."""
 STYLE = (
     "body{font:16px/1.5 system-ui;max-width:46rem;margin:2rem auto;padding:0 1rem}code{background:#8882;padding:0 .2em}"
 )
@@ -42,43 +42,45 @@ class PageFile:
 
 
 def page_files(folder: Path = FOLDER) -> dict[str, PageFile]:
-    """By their addresses: index.html as /, everything else as /assets/..., wherever it lies in the folder."""
-    found = {}
+    """The page's files by URL path: index.html as /, all others as /assets/..., wherever they are in the folder."""
+    table = {}
     for path in sorted(folder.rglob("*")) if folder.is_dir() else []:
-        if path.suffix in KINDS and path.is_file() and not path.is_symlink():
+        if path.suffix in MEDIA_TYPES and path.is_file() and not path.is_symlink():
             name = path.relative_to(folder).as_posix()
-            address = "/" if name == "index.html" else f"/assets/{name.removeprefix('assets/')}"
-            found[address] = PageFile(path.read_bytes(), KINDS[path.suffix])
-    return found
+            url_path = "/" if name == "index.html" else f"/assets/{name.removeprefix('assets/')}"
+            table[url_path] = PageFile(path.read_bytes(), MEDIA_TYPES[path.suffix])
+    return table
 
 
 def routes(
-    table: dict[str, PageFile], model: str, version: str, describe: Callable[[], dict[str, Any]], shelf: WorkerPool
+    table: dict[str, PageFile], model: str, version: str, describe: Callable[[], dict[str, Any]], read_pool: WorkerPool
 ) -> APIRouter:
-    """`describe` gives the API's description, from which /docs is written; it takes a while the first time, so that
-    happens at the shelf."""
+    """`describe` returns the OpenAPI document, from which /docs is made; the first call is slow, so it runs in
+    `read_pool`."""
     router = APIRouter(include_in_schema=False)
 
     @router.get("/")
     async def page() -> Response:
         if "/" in table:
             return _page(table["/"])
-        return _page(PageFile(_welcome(model, version).encode(), KINDS[".html"]))
+        return _page(PageFile(_welcome(model, version).encode(), MEDIA_TYPES[".html"]))
 
     @router.get("/assets/{name:path}")
     async def asset(name: str) -> Response:
-        found = table.get(f"/assets/{name}")
-        if found is None:
+        file = table.get(f"/assets/{name}")
+        if file is None:
             raise HTTPError(404, "There is no such file.")
-        return _page(found)
+        return _page(file)
 
     @router.get("/docs")
     async def docs(request: Request) -> Response:
-        return await shelf.do(request, lambda: _page(PageFile(listing(describe()).encode(), KINDS[".html"])))
+        return await read_pool.run(
+            request, lambda: _page(PageFile(docs_page(describe()).encode(), MEDIA_TYPES[".html"]))
+        )
 
     @router.get("/openapi.json")
     async def openapi(request: Request) -> Response:
-        return await shelf.do(request, lambda: JSONResponse(describe()))
+        return await read_pool.run(request, lambda: JSONResponse(describe()))
 
     return router
 
@@ -99,26 +101,32 @@ def _html(title: str, body: str) -> str:
 def _welcome(model: str, version: str) -> str:
     return _html(
         "glassformer",
-        f"<p>The model <code>{escape(model)}</code> is served here by glassformer {escape(version)}.</p>"
-        '<p>What can be asked: <a href="/docs">in words</a>, or <a href="/openapi.json">as OpenAPI</a>. '
-        'How it goes: <a href="/health">/health</a>, <a href="/metrics">/metrics</a>.</p>',
+        f"<p>glassformer {escape(version)} serves the model <code>{escape(model)}</code> here.</p>"
+        '<p>API: <a href="/docs">documentation</a>, <a href="/openapi.json">OpenAPI</a>. '
+        'Status: <a href="/health">/health</a>, <a href="/metrics">/metrics</a>.</p>',
     )
 
 
-def listing(description: dict[str, Any]) -> str:
-    """The API's description as a page to read."""
-    schemas = description["components"]["schemas"]
+def docs_page(document: dict[str, Any]) -> str:
+    """The OpenAPI document as an HTML page."""
+    schemas = document["components"]["schemas"]
     parts = []
-    for path, methods in description["paths"].items():
-        for method, about in methods.items():
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
             parts.append(
-                f"<h2><code>{method.upper()} {escape(path)}</code></h2><p>{escape(about.get('summary', ''))}</p>"
+                f"<h2><code>{method.upper()} {escape(path)}</code></h2><p>{escape(operation.get('summary', ''))}</p>"
             )
-            rows = [(one["name"], one.get("description", ""), one["in"]) for one in about.get("parameters", [])]
-            for content in about.get("requestBody", {}).get("content", {}).values():
+            rows = [
+                (parameter["name"], parameter.get("description", ""), parameter["in"])
+                for parameter in operation.get("parameters", [])
+            ]
+            for content in operation.get("requestBody", {}).get("content", {}).values():
                 schema = schemas[content["schema"]["$ref"].rpartition("/")[2]]
-                rows += [(name, one.get("description", ""), "body") for name, one in schema["properties"].items()]
+                rows += [(name, field.get("description", ""), "body") for name, field in schema["properties"].items()]
             if rows := list(dict.fromkeys(rows)):
-                items = "".join(f"<li><code>{escape(n)}</code> ({w}): {escape(m)}</li>" for n, m, w in rows)
+                items = "".join(
+                    f"<li><code>{escape(name)}</code> ({place}): {escape(meaning)}</li>"
+                    for name, meaning, place in rows
+                )
                 parts.append(f"<ul>{items}</ul>")
-    return _html("What can be asked", "".join(parts))
+    return _html("API documentation", "".join(parts))

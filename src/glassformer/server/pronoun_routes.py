@@ -1,4 +1,4 @@
-"""The route that asks who a word is: many short translations, which are given up when their client leaves."""
+"""Route for pronoun analysis: many short translations, which are cancelled when the client leaves."""
 
 from fastapi import APIRouter, Request, Response
 
@@ -7,50 +7,53 @@ from glassformer.coreference.question_cost import tries_within
 from glassformer.decoding import Beam
 from glassformer.server.http_errors import HTTPError
 from glassformer.server.request_batching import Ticket
-from glassformer.server.request_parsing import asked
-from glassformer.server.schemas import AskWho, EvidenceRow, ReadingOf, WhoFound
-from glassformer.server.state import ServerState, body_of, in_json
-from glassformer.server.trace_limits import WRONG, check_length
+from glassformer.server.request_parsing import read_body
+from glassformer.server.schemas import EvidenceRow, PronounReadingOut, PronounRequest, PronounResponse
+from glassformer.server.state import ServerState, json_response, request_body
+from glassformer.server.trace_limits import ERROR_RESPONSES, check_length
 
 
-def routes(house: ServerState) -> APIRouter:
+def routes(state: ServerState) -> APIRouter:
     router = APIRouter()
 
     @router.post(
         "/api/who",
-        response_model=WhoFound,
-        responses=WRONG,
-        openapi_extra=body_of(AskWho),
-        summary="What the model takes a word of a text for: evidence for each candidate, and a verdict.",
+        response_model=PronounResponse,
+        responses=ERROR_RESPONSES,
+        openapi_extra=request_body(PronounRequest),
+        summary="Which noun the model takes a pronoun to mean: evidence for each candidate, and a verdict.",
     )
     async def who(request: Request) -> Response:
-        wanted = await asked(request, AskWho)
-        house.service.check_size([wanted.text])
-        # Its translations stand in line with everybody's, and can be given up; the rest is as short as a trace.
-        ticket = Ticket(house.service.batcher)
-        return await house.bench.do(request, lambda: in_json(found(house, wanted, ticket)), ticket.give_up)
+        body = await read_body(request, PronounRequest)
+        state.service.check_size([body.text])
+        # Its translations wait in the shared queue and can be cancelled; the rest is as short as a trace.
+        ticket = Ticket(state.service.batcher)
+        return await state.trace_pool.run(
+            request, lambda: json_response(analyse_pronoun(state, body, ticket)), ticket.cancel
+        )
 
     return router
 
 
-def found(house: ServerState, wanted: AskWho, ticket: Ticket) -> WhoFound:
-    """`glassformer.coreference.resolve_pronoun`, within bounds."""
-    if not wanted.text.strip():
-        raise HTTPError(422, "A blank text has no word to ask about.")
-    search = Beam(size=house.service.beam(None))
-    translator = house.service.translator(wanted.source_language, wanted.target_language, search, ticket)
-    check_length(house.limits, len(translator.tokenizer.encode(wanted.text, "source")))
-    swap = None if wanted.instead is None else (wanted.instead.old, wanted.instead.new)
+def analyse_pronoun(state: ServerState, body: PronounRequest, ticket: Ticket) -> PronounResponse:
+    """`glassformer.coreference.resolve_pronoun`, within the server's limits."""
+    if not body.text.strip():
+        raise HTTPError(422, "The text is blank. Send a sentence with a pronoun.")
+    search = Beam(size=state.service.beam(None))
+    translator = state.service.translator(body.source_language, body.target_language, search, ticket)
+    check_length(state.limits, len(translator.tokenizer.encode(body.text, "source")))
+    swap = None if body.instead is None else (body.instead.old, body.instead.new)
     if swap is not None:
-        check_length(house.limits, len(translator.tokenizer.encode(" ".join([wanted.text, swap[1]]), "source")))
-    most = house.limits.who_translations
-    tries = tries_within(most, wanted.text, wanted.word, wanted.candidates, swap is not None)
-    who = resolve_pronoun(translator, wanted.text, wanted.word, wanted.candidates, swap, tries=tries)
-    return WhoFound(swap=who.swap, found=who.found, tries=tries, readings=[_reading(one) for one in who.readings])
+        check_length(state.limits, len(translator.tokenizer.encode(" ".join([body.text, swap[1]]), "source")))
+    limit = state.limits.who_translations
+    tries = tries_within(limit, body.text, body.word, body.candidates, swap is not None)
+    result = resolve_pronoun(translator, body.text, body.word, body.candidates, swap, tries=tries)
+    readings = [_reading(reading) for reading in result.readings]
+    return PronounResponse(swap=result.swap, found=result.found, tries=tries, readings=readings)
 
 
-def _reading(reading: PronounReading) -> ReadingOf:
-    return ReadingOf(
+def _reading(reading: PronounReading) -> PronounReadingOut:
+    return PronounReadingOut(
         source=reading.source,
         translation=reading.translation,
         word=reading.word,

@@ -1,4 +1,4 @@
-"""From a request's bytes to what is asked, or to one sentence about what is wrong with it."""
+"""Request bodies, parsed and validated; what is wrong with one is reported in one sentence."""
 
 import asyncio
 import json
@@ -11,34 +11,34 @@ from starlette.requests import Request
 
 from glassformer.errors import SettingsError
 from glassformer.server.http_errors import HTTPError
-from glassformer.settings import no_constant, once_each
+from glassformer.settings import reject_constant, reject_duplicate_keys
 
-Asked = TypeVar("Asked", bound=BaseModel)
+Body = TypeVar("Body", bound=BaseModel)
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
-FIELDS = 100
-"""Of a form; ours have a handful."""
-LARGE = 16 * 1024
-"""Bytes of a body that is read in a thread: whoever sends half a megabyte of brackets holds up nobody else."""
+MAX_FORM_FIELDS = 100
+"""The forms of this API have a handful."""
+MAX_INLINE_BYTES = 16 * 1024
+"""Larger bodies are parsed in a thread, so that half a megabyte of brackets does not block the event loop."""
 
 
-async def asked(request: Request, kind: type[Asked]) -> Asked:
-    """What a JSON body asks; an unknown option is an error that names its place."""
-    return await _read(_strictly, await request.body(), _content_type(request), kind)
+async def read_body(request: Request, kind: type[Body]) -> Body:
+    """The JSON body as an instance of `kind`; an unknown option is an error that names it."""
+    return await _parse(_parse_strictly, await request.body(), _content_type(request), kind)
 
 
-async def asked_loosely(request: Request, kind: type[Asked]) -> Asked:
-    """What a JSON body or a form asks, as other servers read it: numbers may be text, strangers are passed over."""
-    return await _read(_loosely, await request.body(), _content_type(request), kind)
+async def read_body_leniently(request: Request, kind: type[Body]) -> Body:
+    """The JSON body or form, as other servers read it: numbers may be strings, and unknown fields are ignored."""
+    return await _parse(_parse_leniently, await request.body(), _content_type(request), kind)
 
 
-async def _read(parse: Callable[[bytes, str, type[Asked]], Asked], body: bytes, content_type: str, kind: Any) -> Asked:
-    if len(body) <= LARGE:
+async def _parse(parse: Callable[[bytes, str, type[Body]], Body], body: bytes, content_type: str, kind: Any) -> Body:
+    if len(body) <= MAX_INLINE_BYTES:
         return parse(body, content_type, kind)
     return await asyncio.to_thread(parse, body, content_type, kind)
 
 
-def _strictly(body: bytes, content_type: str, kind: type[Asked]) -> Asked:
+def _parse_strictly(body: bytes, content_type: str, kind: type[Body]) -> Body:
     table = from_json(body, content_type)
     try:
         return kind(**table)
@@ -47,13 +47,13 @@ def _strictly(body: bytes, content_type: str, kind: type[Asked]) -> Asked:
     except ValidationError as error:
         raise HTTPError(422, _sentence(error)) from None
     except TypeError:
-        raise HTTPError(422, "There is a name among the options that none of them has.") from None
+        raise HTTPError(422, "The body has an option with an invalid name.") from None
 
 
-def _loosely(body: bytes, content_type: str, kind: type[Asked]) -> Asked:
+def _parse_leniently(body: bytes, content_type: str, kind: type[Body]) -> Body:
     table = from_form(body) if content_type == FORM else from_json(body, content_type)
     if kind.model_fields.keys() & {"q"} and not table.get("q"):
-        raise HTTPError(400, "Invalid request: missing q parameter: the text to translate.")
+        raise HTTPError(400, "Invalid request: missing q parameter (the text to translate).")
     try:
         return kind.model_validate(table)
     except ValidationError as error:
@@ -62,28 +62,28 @@ def _loosely(body: bytes, content_type: str, kind: type[Asked]) -> Asked:
 
 def from_json(body: bytes, content_type: str) -> dict[str, Any]:
     if content_type != JSON:
-        raise HTTPError(415, f"The body is {content_type or 'of no kind'!r}; say Content-Type: {JSON}, and send that.")
+        raise HTTPError(415, f"Content-Type {content_type!r} is not supported. Send {JSON}.")
     try:
-        table = json.loads(body.decode(), object_pairs_hook=once_each, parse_constant=no_constant)
+        table = json.loads(body.decode(), object_pairs_hook=reject_duplicate_keys, parse_constant=reject_constant)
     except UnicodeDecodeError as error:
-        raise HTTPError(400, f"The body is not UTF-8: byte {error.start} cannot be read.") from None
+        raise HTTPError(400, f"The body is not UTF-8: byte {error.start} cannot be decoded.") from None
     except RecursionError:
         raise HTTPError(400, "The body is nested too deeply.") from None
     except ValueError as error:
-        raise HTTPError(400, f"The body is not readable as JSON: {error}.") from None
+        raise HTTPError(400, f"The body is not valid JSON: {error}.") from None
     if not isinstance(table, dict):
-        raise HTTPError(422, f"The body must hold one table of options; it holds a {type(table).__name__}.")
+        raise HTTPError(422, f"The body must be a JSON object with options, not a {type(table).__name__}.")
     return table
 
 
 def from_form(body: bytes) -> dict[str, Any]:
-    """A field that comes several times is a list."""
+    """A field that occurs several times becomes a list."""
     try:
-        pairs = parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=False, max_num_fields=FIELDS)
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=False, max_num_fields=MAX_FORM_FIELDS)
     except UnicodeDecodeError as error:
-        raise HTTPError(400, f"The body is not UTF-8: byte {error.start} cannot be read.") from None
+        raise HTTPError(400, f"The body is not UTF-8: byte {error.start} cannot be decoded.") from None
     except ValueError:
-        raise HTTPError(400, f"A form of more than {FIELDS} fields is none of ours.") from None
+        raise HTTPError(400, f"The form has more than {MAX_FORM_FIELDS} fields.") from None
     table: dict[str, Any] = {}
     for name, value in pairs:
         if name in table:
@@ -95,8 +95,8 @@ def from_form(body: bytes) -> dict[str, Any]:
 
 
 def _sentence(error: ValidationError) -> str:
-    found = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    return f"{'.'.join(map(str, found['loc']))}: {found['msg'].removesuffix('.')}."
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg'].removesuffix('.')}."
 
 
 def _content_type(request: Request) -> str:

@@ -1,4 +1,4 @@
-"""What is asked and what is answered: every option with its meaning, from which the API's description is made."""
+"""Request and response bodies. OpenAPI's descriptions are made from these classes and the texts below their fields."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -10,163 +10,163 @@ from glassformer.inspection.tracing.trace_manifest import Manifest
 from glassformer.settings import Settings
 
 
-def real(text: str) -> str:
+def reject_nul(text: str) -> str:
     """Text that a file could hold."""
     if "\0" in text:
-        raise ValueError("A text holds the character 0, which is none that can be written: leave it out.")
+        raise ValueError("The text contains the NUL character (U+0000). Remove it.")
     return text
 
 
-Text = Annotated[str, AfterValidator(real)]
+Text = Annotated[str, AfterValidator(reject_nul)]
 
 
-def counted(value: Any) -> Any:
-    """A count as forms write it, too; `true` is none."""
+def check_count(value: Any) -> Any:
+    """A whole number, or its digits as a form sends them; `true` is not a number."""
     if isinstance(value, bool) or (isinstance(value, str) and not re.fullmatch("[0-9]{1,3}", value)):
         raise ValueError("is not a whole number")
     return value
 
 
-Written = Annotated[
+FormCount = Annotated[
     int,
-    BeforeValidator(counted),
+    BeforeValidator(check_count),
     Field(ge=0, le=999),
     WithJsonSchema(
         {"anyOf": [{"type": "integer", "minimum": 0, "maximum": 999}, {"type": "string", "pattern": "^[0-9]{1,3}$"}]}
     ),
 ]
-Place = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Index = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Width = Annotated[int, Field(ge=1, le=1000)]
-Amount = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)]
+Exponent = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)]
 
 
-class AskTranslation(Settings):
+class TranslateRequest(Settings):
     """`POST /api/translate`."""
 
     text: Text | list[Text]
-    """A text, or several: as many translations come back, in order."""
+    """One text or a list of texts. One translation per text is returned, in order."""
     beam: Width | None = None
-    """Hypotheses kept while searching; 1 is greedy search. Unless given 4, or as many as the server allows."""
+    """Beam size; 1 is greedy search. Default: 4, or the server's limit if that is lower."""
     n_best: Width = 1
-    """Translations wanted of each text, best first."""
-    length_penalty: Amount = 1.0
-    """Translations compete by log-probability / length ** this; 0 favours short ones."""
+    """Number of translations per text, best first."""
+    length_penalty: Exponent = 1.0
+    """Hypotheses are ranked by log-probability / length ** length_penalty; 0 favours short ones."""
     no_repeat: Annotated[int, Field(ge=0, le=1000)] = 0
-    """No run of so many tokens may occur twice; 0 allows it."""
+    """No n-gram of this many tokens may occur twice; 0 turns this off."""
     tokens: bool = False
-    """Whether tokens and their log-probabilities are wanted."""
+    """Also return tokens and their log-probabilities."""
     alignment: bool = False
-    """Whether it is wanted which source word each word of the best translation looks at."""
+    """Also return which source word each word of the best translation is aligned to."""
     source: Text | None = None
-    """The language of the text, where a model knows many."""
+    """Language of the text, for multilingual models."""
     target: Text | None = None
-    """The language wanted, where a model knows many."""
+    """Language to translate into, for multilingual models."""
 
 
-class AskTrace(Settings):
+class TraceRequest(Settings):
     """`POST /api/explore`."""
 
     text: Text
-    """What to translate and look at; in one piece."""
+    """Text to translate and trace, as one piece."""
     target: Text | None = None
-    """The translation to look at; the model's own unless given."""
+    """Translation to trace. Default: the model's own."""
     beam: Width | None = None
-    """Hypotheses kept while searching. Unless given 4, or as many as the server allows."""
-    hypothesis: Place = 0
-    """Which of those that the search ended is followed, the best first."""
-    prefix: list[Place] = Field(default_factory=list)
-    """Ids of tokens that the translation is made to begin with: a way through a tree, up to some node."""
+    """Beam size. Default: 4, or the server's limit if that is lower."""
+    hypothesis: Index = 0
+    """Which finished hypothesis of the search to trace; 0 is the best."""
+    prefix: list[Index] = Field(default_factory=list)
+    """Token ids that the translation must begin with, such as the path to a node of a search tree."""
     source_language: Text | None = None
-    """The language of the text, where a model knows many."""
+    """Language of the text, for multilingual models."""
     target_language: Text | None = None
-    """The language of the translation, where a model knows many."""
+    """Language of the translation, for multilingual models."""
 
 
 class Replacement(Settings):
-    """Another word in the place of one of the source."""
+    """Replaces a word of the source."""
 
     old: Text
-    """As it is written."""
+    """The word as it is written in the source."""
     new: Text
-
-    which: Place = 0
-    """Of those that are so written, counted from 0."""
+    """What replaces it."""
+    which: Index = 0
+    """Which occurrence of `old`, counted from 0."""
 
 
 class ReplaceWord(Replacement):
-    """The same in its place among other changes: `old` may be a word that one before it has put there."""
+    """Replaces a word of the source, as one of several changes: `old` may come from an earlier one."""
 
     kind: Literal["replace-word"] = "replace-word"
 
 
 class BeginWith(Settings):
-    """The translation begins with a text."""
+    """Forces the translation to begin with a text."""
 
     kind: Literal["begin-with"] = "begin-with"
     text: Text
 
 
-class AskWhatIf(BaseModel):
+class WhatIfRequest(BaseModel):
     """`POST /api/explore/{id}/what-if`."""
 
-    # Each change complains for itself, about its own options.
+    # Not a `Settings`: each change reports what is wrong with its own options.
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
 
     changes: list[Annotated[AnyChange | ReplaceWord | BeginWith, Field(discriminator="kind")]] = Field(
         default_factory=list
     )
-    """Heads removed, edges cut, matrices replaced, one after another: see `inspection.interventions.changes`."""
+    """Heads removed, edges cut, matrices replaced, in order; see `inspection.interventions.changes`."""
     replace: list[Replacement] = Field(default_factory=list)
-    """Words of the source that are others; after all `changes`."""
+    """Source words to replace, after all `changes`."""
     reference: Text | None = None
-    """A translation to compare with: then chrF is wanted before and after."""
+    """Reference translation. If given, chrF before and after the changes is returned."""
 
 
-class AskWho(Settings):
+class PronounRequest(Settings):
     """`POST /api/who`."""
 
     text: Text
     """The sentence."""
     word: Text = "it"
-    """The word that may be taken for one or another; "it#2" is the second of them."""
+    """The ambiguous word, usually a pronoun; "it#2" is its second occurrence."""
     candidates: Annotated[list[Text], Field(min_length=2, max_length=8)] | None = None
-    """Nouns of the sentence; unless given, those behind an English determiner."""
+    """Nouns of the sentence that the word may refer to. Default: those after an English determiner."""
     instead: Replacement | None = None
-    """A word that is another in a second sentence; unless given, one is looked for with which the pronoun changes."""
+    """Replacement that makes a second sentence. Default: one that changes the pronoun is searched for."""
     source_language: Text | None = None
-    """The language of the text, where a model knows many."""
+    """Language of the text, for multilingual models."""
     target_language: Text | None = None
-    """The language of the translation, where a model knows many."""
+    """Language of the translation, for multilingual models."""
 
 
-class AskLibre(BaseModel):
-    """`POST /translate`, as LibreTranslate's clients ask it; what they say beside this is passed over."""
+class LibreTranslateRequest(BaseModel):
+    """`POST /translate`, as LibreTranslate's clients send it; other fields are ignored."""
 
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
     q: Text | list[Text]
-    """A text, or several."""
+    """One text or a list of texts."""
     source: Text = "auto"
-    """A code of `/languages`, or "auto"."""
+    """A code from `/languages`, or "auto"."""
     target: Text = ""
-    """A code of `/languages`."""
+    """A code from `/languages`."""
     format: Text = "text"
-    """Only "text"."""
-    alternatives: Written = 0
-    """Other translations wanted."""
+    """Only "text" is supported."""
+    alternatives: FormCount = 0
+    """Number of alternative translations."""
     api_key: Text | None = None
-    """Where the server asks for one."""
+    """API key, if the server requires one."""
 
 
-class AskDetect(BaseModel):
-    """`POST /detect`, as LibreTranslate's clients ask it."""
+class DetectRequest(BaseModel):
+    """`POST /detect`, as LibreTranslate's clients send it."""
 
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
     q: Text | list[Text]
-    """A text, or several."""
+    """One text or a list of texts."""
     api_key: Text | None = None
-    """Where the server asks for one."""
+    """API key, if the server requires one."""
 
 
 class TranslationOut(BaseModel):
@@ -178,13 +178,13 @@ class TranslationOut(BaseModel):
     score: float | None
     """Log-probability / length ** length_penalty, in nats."""
     tokens: list[str] | None = None
-    """As the model wrote them; ▁ stands for a space."""
+    """As the model wrote them; ▁ marks a space."""
     log_probabilities: list[float | None] | None = None
-    """Of each token after those before it, in nats."""
+    """Of each token given those before it, in nats."""
 
 
-class Linked(BaseModel):
-    """A target word and the source word that it looks at most: numbers of words, from 0."""
+class WordLink(BaseModel):
+    """A target word and the source word it is aligned to: word indices, counted from 0."""
 
     source: int
     target: int
@@ -193,41 +193,41 @@ class Linked(BaseModel):
 
 
 class TranslatedText(TranslationOut):
-    """What became of a text."""
+    """The translations of one text."""
 
     alternatives: list[TranslationOut]
     """The other translations, best first."""
     parts: int
-    """How many parts the text was split into because it was too long; 0 for a blank text."""
+    """Number of parts that the text was split into because of its length; 0 for a blank text."""
     source_words: list[str] | None = None
     target_words: list[str] | None = None
-    alignment: list[Linked] | None = None
+    alignment: list[WordLink] | None = None
     """None for a text that was split."""
 
 
 class Translations(BaseModel):
-    """One for each text, in order."""
+    """One entry per text, in order."""
 
     translations: list[TranslatedText]
 
 
-class Libre(BaseModel):
-    """LibreTranslate's answer."""
+class LibreTranslateResponse(BaseModel):
+    """LibreTranslate's response."""
 
     translatedText: str | list[str]  # noqa: N815 - their name
     alternatives: list[str] | list[list[str]] | None = None
     detectedLanguage: dict[str, Any] | list[dict[str, Any]] | None = None  # noqa: N815
 
 
-class Wrong(BaseModel):
-    """Every answer that is not what was asked for."""
+class ErrorResponse(BaseModel):
+    """The body of every error response."""
 
     error: str
-    """One sentence: what was found, and the way out."""
+    """One or two sentences: what was found, and what to do."""
 
 
-class Difference(BaseModel):
-    """What a change does."""
+class WhatIfResponse(BaseModel):
+    """The effect of the changes."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -235,49 +235,50 @@ class Difference(BaseModel):
     """Of the trace under the changes."""
     manifest: Manifest
     changed_words: list[tuple[str, str]]
-    """What stood there before and what stands there now."""
+    """Words of the translation before the changes, and those in their place after."""
     kept: list[float | None]
-    """The log-probabilities that the changed model gives to the translation before."""
+    """Log-probabilities that the changed model gives to the tokens of the original translation."""
     differences: list[float | None]
-    """By how much each of its tokens became likelier, in nats."""
+    """By how much the log-probability of each of these tokens rose, in nats."""
     chrf: tuple[float, float] | None = None
-    """Of both translations against the reference, from 0 to 100: before and after."""
+    """chrF against the reference before and after the changes, from 0 to 100."""
 
 
-class HeadWorth(BaseModel):
-    """What a head is worth to one translation."""
+class HeadImportance(BaseModel):
+    """How much one translation depends on a head."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     at: str
     head: int
     loss: float | None
-    """Nats a token that the translation loses without it; below 0, it becomes likelier. None: it becomes impossible."""
+    """Nats per token that the translation loses without the head; negative if it becomes more likely, None if
+    impossible."""
 
 
-class Ranked(BaseModel):
-    """Every head, the dearest first."""
+class HeadRanking(BaseModel):
+    """All heads, the most important first."""
 
-    heads: list[HeadWorth]
+    heads: list[HeadImportance]
 
 
 class EvidenceRow(BaseModel):
-    """A row of the table of who a word is."""
+    """One measure of which candidate a pronoun refers to."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     kind: str
     name: str
     values: list[float]
-    """One a candidate, the larger the more."""
+    """One per candidate; larger means more evidence."""
     counted: bool
     points_to: int | None = None
-    """The candidate with the largest number; None where another is too close."""
+    """The candidate with the largest value; None if another is too close."""
     note: str
 
 
-class ReadingOf(BaseModel):
-    """One sentence, and what the model takes the word for in it."""
+class PronounReadingOut(BaseModel):
+    """One sentence, and which candidate the model takes the pronoun to mean in it."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -286,32 +287,32 @@ class ReadingOf(BaseModel):
     word: str
     candidates: list[str]
     pronoun: str | None = None
-    """What the word became; None where no word of the translation follows any candidate."""
+    """The word's translation; None if no word of the translation changes with any candidate."""
     scores: dict[str, float]
-    """The log-probability of the translation with each alternative in the pronoun's place, in nats."""
+    """Log-probability of the translation with each alternative in the pronoun's place, in nats."""
     own_pronouns: list[str | None]
     evidence: list[EvidenceRow]
     verdict: int | None = None
-    """The candidate; None for "undecided"."""
+    """Index of the candidate; None for "undecided"."""
     votes: tuple[int, int]
-    """How many rows point to it, of those that count and point to anyone."""
+    """How many rows point to the verdict, and how many that count point to any candidate."""
     preference: float | None = None
-    """By how many nats the pronoun is likelier than the best of its alternatives."""
+    """By how many nats the pronoun is more likely than its best alternative."""
     in_words: str
 
 
-class WhoFound(BaseModel):
-    """Who a word is, in a sentence and in a second one that differs in a word."""
+class PronounResponse(BaseModel):
+    """The analysis of a pronoun in a sentence, and in a second one that differs in one word."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     swap: tuple[str, str] | None = None
-    """The word that differs, and what stands there in the second sentence."""
+    """The word that differs, and its replacement in the second sentence."""
     found: bool
-    """Whether the second sentence was looked for, rather than asked for."""
+    """Whether the second sentence was searched for, rather than given."""
     tries: int
     """Words that were tried in each candidate's place."""
-    readings: list[ReadingOf]
+    readings: list[PronounReadingOut]
 
 
 class Health(BaseModel):

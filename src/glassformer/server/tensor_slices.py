@@ -1,4 +1,4 @@
-"""Tensors as bytes: cut to rows and columns, summed up, halved. What is sent is what the model has."""
+"""Tensors as bytes: slices of rows and columns, summaries by block, float16. Nothing else is done to the values."""
 
 import re
 from dataclasses import dataclass
@@ -11,26 +11,26 @@ from glassformer.server.http_errors import HTTPError
 
 RANGE = re.compile(r"([0-9]{0,9})(:([0-9]{0,9}))?")
 SIZE = re.compile(r"([0-9]{1,4})x([0-9]{1,4})")
-LARGEST = 1024
+MAX_SUMMARY_SIZE = 1024
 """Rows or columns of a summary."""
-LARGEST_HALF = 65504.0
+MAX_FLOAT16 = 65504.0
 
 
 @dataclass(frozen=True)
 class TensorSlice:
-    """Which part of a tensor is wanted, and how."""
+    """Which part of a tensor is requested, and in which precision."""
 
     rows: str | None = None
-    """Of the axis before the last: "3", "0:8", "8:"."""
+    """Along the axis before the last: "3", "0:8", "8:"."""
     columns: str | None = None
-    """Of the last axis."""
+    """Along the last axis."""
     half: bool = False
-    """float16 instead of float32, where the numbers fit."""
+    """float16 instead of float32, if the values fit."""
 
 
 @dataclass(frozen=True)
 class TensorBytes:
-    """Bytes, little-endian, and what they are."""
+    """A tensor's values, little-endian, with shape and dtype."""
 
     content: bytes
     shape: tuple[int, ...]
@@ -41,26 +41,26 @@ class TensorBytes:
         return {"x-shape": ",".join(map(str, self.shape)), "x-dtype": self.dtype}
 
 
-def cut(tensor: Tensor, wanted: TensorSlice, most: int) -> TensorBytes:
-    """The wanted part of a tensor, if it has no more bytes than allowed."""
-    if wanted.columns is not None:
-        tensor = tensor[..., _slice("cols", wanted.columns, tensor, -1)]
-    if wanted.rows is not None:
-        tensor = tensor[..., _slice("rows", wanted.rows, tensor, -2), :] if tensor.dim() > 1 else _no_rows(tensor)
-    if tensor.numel() * 4 > most:
+def cut(tensor: Tensor, part: TensorSlice, max_bytes: int) -> TensorBytes:
+    """The requested part of a tensor, if it has at most `max_bytes` as float32."""
+    if part.columns is not None:
+        tensor = tensor[..., _slice("cols", part.columns, tensor, -1)]
+    if part.rows is not None:
+        tensor = tensor[..., _slice("rows", part.rows, tensor, -2), :] if tensor.dim() > 1 else _no_rows(tensor)
+    if tensor.numel() * 4 > max_bytes:
         raise HTTPError(
             413,
-            f"These {tensor.numel():,} numbers are more than the {most // 4:,} that are sent at once: ask for rows= "
-            "and cols=, or a summary with to=.",
+            f"The tensor has {tensor.numel():,} values; at most {max_bytes // 4:,} are sent at once. Select a part "
+            "with rows= and cols=, or request a summary with to=.",
         )
-    return sent(tensor, wanted.half)
+    return as_bytes(tensor, part.half)
 
 
-def sent(tensor: Tensor, half: bool = False) -> TensorBytes:
-    """float32, or float16 where it is asked for and large enough; whole numbers as int32."""
+def as_bytes(tensor: Tensor, half: bool = False) -> TensorBytes:
+    """As float32, or as float16 if requested and the values fit; integers as int32."""
     if not tensor.is_floating_point():
         tensor = tensor.int()
-    elif half and _fits_half(tensor):
+    elif half and _fits_float16(tensor):
         tensor = tensor.half()
     else:
         tensor = tensor.float()
@@ -71,15 +71,21 @@ def sent(tensor: Tensor, half: bool = False) -> TensorBytes:
 
 
 def summary(weight: Tensor, size: str) -> Tensor:
-    """A matrix made small: each cell is the number of its block that is farthest from 0."""
-    found = SIZE.fullmatch(size)
-    if found is None or not all(1 <= int(number) <= LARGEST for number in found.groups()):
-        raise HTTPError(422, f"to = {size!r} is no size such as 128x128, at most {LARGEST}x{LARGEST}.")
+    """A matrix reduced to a smaller one: each cell is the value of its block that is farthest from 0."""
+    match = SIZE.fullmatch(size)
+    if match is None or not all(1 <= int(number) <= MAX_SUMMARY_SIZE for number in match.groups()):
+        raise HTTPError(
+            422,
+            f"to = {size!r} is not a valid size. Expected for example 128x128, at most "
+            f"{MAX_SUMMARY_SIZE}x{MAX_SUMMARY_SIZE}.",
+        )
     table = weight.detach().reshape(-1, weight.shape[-1]) if weight.dim() > 1 else weight.detach()[None]
-    rows, columns = (min(int(number), own) for number, own in zip(found.groups(), table.shape, strict=True))
+    rows, columns = (min(int(number), length) for number, length in zip(match.groups(), table.shape, strict=True))
     bands = [_farthest(table[first:last], 0) for first, last in _blocks(table.shape[0], rows)]
-    whole = torch.stack(bands)  # by bands, because a copy of a large table would take its memory again
-    return torch.stack([_farthest(whole[:, first:last], 1) for first, last in _blocks(whole.shape[1], columns)], dim=1)
+    reduced = torch.stack(bands)  # band by band: a copy of a large table would take its memory again
+    return torch.stack(
+        [_farthest(reduced[:, first:last], 1) for first, last in _blocks(reduced.shape[1], columns)], dim=1
+    )
 
 
 def _farthest(block: Float[Tensor, "n m"], dim: int) -> Tensor:
@@ -93,21 +99,21 @@ def _blocks(length: int, count: int) -> list[tuple[int, int]]:
 
 
 def _slice(name: str, text: str, tensor: Tensor, axis: int) -> slice:
-    found = RANGE.fullmatch(text)
+    match = RANGE.fullmatch(text)
     size = tensor.shape[axis] if tensor.dim() else 0
-    if found is None or not (found[1] or found[2]):
-        raise HTTPError(422, f"{name} = {text!r} is neither a number nor a range such as 0:8.")
-    first = int(found[1] or 0)
-    last = first + 1 if found[2] is None else int(found[3] or size)
+    if match is None or not (match[1] or match[2]):
+        raise HTTPError(422, f"{name} = {text!r} is neither an index nor a range such as 0:8.")
+    first = int(match[1] or 0)
+    last = first + 1 if match[2] is None else int(match[3] or size)
     if not first < last <= size:
-        raise HTTPError(422, f"{name} = {text!r} is not within the {size} that there are, counted from 0.")
+        raise HTTPError(422, f"{name} = {text!r} is out of range: there are {size} {name}, counted from 0.")
     return slice(first, last)
 
 
 def _no_rows(tensor: Tensor) -> Tensor:
-    raise HTTPError(422, f"This tensor has {tensor.dim()} axis and no rows: ask for cols= only.")
+    raise HTTPError(422, f"A {tensor.dim()}-dimensional tensor has no rows. Use cols= only.")
 
 
-def _fits_half(tensor: Tensor) -> bool:
+def _fits_float16(tensor: Tensor) -> bool:
     finite = tensor.nan_to_num(0, 0, 0)
-    return not finite.numel() or float(finite.abs().max()) <= LARGEST_HALF
+    return not finite.numel() or float(finite.abs().max()) <= MAX_FLOAT16

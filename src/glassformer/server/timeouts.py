@@ -1,6 +1,6 @@
-"""Connections that are watched: who sends headers too slowly, or does not read the answer, is cut.
+"""Connection timeouts: clients that send headers too slowly, or do not read the response, are disconnected.
 
-uvicorn closes idle connections, but waits for ever for the rest of a header and for a reader that does not read.
+uvicorn closes idle connections, but waits forever for the rest of the headers and for a client that does not read.
 """
 
 import asyncio
@@ -9,64 +9,67 @@ from http import HTTPStatus
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from glassformer.server.headers import CLOSE, at_once
+from glassformer.server.headers import CLOSE, raw_error_response
 from glassformer.server.limits import Limits
-from glassformer.server.load_shedding import BUSY, WORK, RequestSlots, is_whole
+from glassformer.server.load_shedding import BUSY_RESPONSE, TRANSLATE_PATHS, RequestSlots, route_of_complete_request
 from glassformer.server.metrics import Metrics
 
-LINGERING = 128
-"""Refused connections that are open for a moment more, so that their clients can read why."""
+MAX_REFUSED_CONNECTIONS = 128
+"""Refused connections that stay open for a moment, so that their clients can read the response."""
 
 
-FULL = at_once(
+TOO_MANY_CONNECTIONS_RESPONSE = raw_error_response(
     HTTPStatus.SERVICE_UNAVAILABLE,
-    "Too many connections are open: ask again in a moment.",
+    "Too many connections are open. Try again in a moment.",
     (b"retry-after", b"1"),
     CLOSE,
 )
-NONSENSE = at_once(HTTPStatus.BAD_REQUEST, "What came is no HTTP request, or its headers are too long.", CLOSE)
+BAD_REQUEST_RESPONSE = raw_error_response(
+    HTTPStatus.BAD_REQUEST, "This is not a valid HTTP request, or its headers are too long.", CLOSE
+)
 
 
 class TimedConnection(H11Protocol):
-    """A connection that knows since when it waits for what. `timed_connection` makes the class that a server needs."""
+    """A connection that records since when it has been waiting for its client. `timed_connection` makes the class for a
+    server."""
 
     limits: Limits
     metrics: Metrics
-    places: RequestSlots
+    slots: RequestSlots
     counted = False
-    """Whether a request of this connection is among those that were read and not yet answered."""
+    """Whether a request of this connection is counted in `slots.received`."""
     headers_since: float | None = None
-    """Since when the headers of the next request are waited for; None while one is under way, or none has begun."""
+    """Since when the next request's headers are awaited; None while a request is in progress, or none has begun."""
     paused_since: float | None = None
-    """Since when so much is unread that no more is written."""
+    """Since when writing is paused because the client has not read."""
     ending_since: float | None = None
-    """Since when all is written, and the last of it is on its way."""
+    """Since when the response is written but may not have been read to its end."""
     refused = False
-    """Whether there was no room for it."""
+    """Whether the server had too many connections to accept it."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.headers_since = self.loop.time()
-        if len(self.connections) > self.limits.connections and not self._cut_the_slowest():
+        if len(self.connections) > self.limits.connections and not self._close_slowest():
             self.metrics.cut.add(why="too many")
             self._refuse()
 
     def _refuse(self) -> None:
-        """Say so, and give the client a moment to hear it: what it sends would else cut the answer off."""
+        """Send a 503, and leave the client a moment to read it: closing while it still sends would discard it."""
         self.refused = True
-        if len(self.connections) > self.limits.connections + LINGERING:
+        if len(self.connections) > self.limits.connections + MAX_REFUSED_CONNECTIONS:
             self.transport.abort()
             return
-        self.transport.write(FULL)
+        self.transport.write(TOO_MANY_CONNECTIONS_RESPONSE)
         self.transport.write_eof()
         self.loop.call_later(1, self.transport.abort)
 
-    def _cut_the_slowest(self) -> bool:
-        """Make room: of those that have asked for nothing for a second, the one that was waited for longest goes."""
-        others = (one for one in self.connections if isinstance(one, TimedConnection) and not one.refused)
-        silent = [(one.headers_since, id(one), one) for one in others if one.headers_since is not None]
-        since, _, slowest = min(silent)  # this one is among them
-        if not _passed(since, self.loop.time(), 1):
+    def _close_slowest(self) -> bool:
+        """Close the connection that has waited longest without a request, if that is more than a second."""
+        others = (other for other in self.connections if isinstance(other, TimedConnection) and not other.refused)
+        waiting = [(other.headers_since, id(other), other) for other in others if other.headers_since is not None]
+        since, _, slowest = min(waiting)  # this connection is one of them
+        if not _has_passed(since, self.loop.time(), 1):
             return False
         slowest.headers_since = None
         self.metrics.cut.add(why="made room")
@@ -77,13 +80,17 @@ class TimedConnection(H11Protocol):
         if self.refused or self.transport.is_closing():
             return
         self.ending_since = None
-        if self.places.is_full() and self._is_between_requests() and (route := is_whole(data)) is not None:
+        if (
+            self.slots.is_full()
+            and self._is_between_requests()
+            and (route := route_of_complete_request(data)) is not None
+        ):
             self._refuse_request(route.decode())
             return
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
             self.headers_since = None
-            if not (self.counted or self.cycle.more_body) and self.scope["path"] in WORK:
+            if not (self.counted or self.cycle.more_body) and self.scope["path"] in TRANSLATE_PATHS:
                 self._count(True)
         elif self.headers_since is None:
             self.headers_since = self.loop.time()
@@ -91,25 +98,25 @@ class TimedConnection(H11Protocol):
     def _count(self, counted: bool) -> None:
         if counted != self.counted:
             self.counted = counted
-            self.places.read += 1 if counted else -1
+            self.slots.received += 1 if counted else -1
 
     def _is_between_requests(self) -> bool:
-        """Whether what comes now is the beginning of a request, and the last answer was taken."""
+        """Whether the next bytes are the start of a request, and the last response has been taken."""
         is_idle = self.conn.our_state is h11.IDLE and self.conn.their_state is h11.IDLE
         return is_idle and self.paused_since is None and not self.conn.trailing_data[0]
 
     def _refuse_request(self, route: str) -> None:
         self._unset_keepalive_if_required()
         self.headers_since = None
-        self.transport.write(BUSY)
+        self.transport.write(BUSY_RESPONSE)
         self.metrics.refused.add(status="503")
         self.metrics.requests.add(route=route, status="503")
-        self.on_response_complete()  # the connection stays open for a while
+        self.on_response_complete()  # restarts the keep-alive timer
 
     def send_400_response(self, msg: str) -> None:
-        """uvicorn's is plain text; every answer of ours that is none is one sentence in JSON."""
+        """uvicorn's is plain text; our error responses are JSON."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self.transport.write(NONSENSE)
+            self.transport.write(BAD_REQUEST_RESPONSE)
         self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -129,16 +136,16 @@ class TimedConnection(H11Protocol):
         self.paused_since = None
         super().resume_writing()
 
-    def cut_if_overdue(self, now: float) -> None:
-        """Close it without waiting, if its client was waited for long enough."""
+    def abort_if_overdue(self, now: float) -> None:
+        """Close the connection at once, if its client has exceeded a time limit."""
         transport = self.transport
         unread = transport.get_write_buffer_size() > 0
         if transport.is_closing() and self.ending_since is None:
             self.ending_since = now
         overdue = {
-            "slow headers": _passed(self.headers_since, now, self.limits.header_seconds),
-            "slow reader": _passed(self.paused_since, now, self.limits.write_seconds)
-            or (unread and _passed(self.ending_since, now, self.limits.write_seconds)),
+            "slow headers": _has_passed(self.headers_since, now, self.limits.header_seconds),
+            "slow reader": _has_passed(self.paused_since, now, self.limits.write_seconds)
+            or (unread and _has_passed(self.ending_since, now, self.limits.write_seconds)),
         }
         for why, is_overdue in overdue.items():
             if is_overdue:
@@ -147,10 +154,10 @@ class TimedConnection(H11Protocol):
                 return
 
 
-def timed_connection(limits: Limits, metrics: Metrics, places: RequestSlots) -> type[TimedConnection]:
-    """The class of connections for a server with these limits."""
-    return type("WatchedConnection", (TimedConnection,), {"limits": limits, "metrics": metrics, "places": places})
+def timed_connection(limits: Limits, metrics: Metrics, slots: RequestSlots) -> type[TimedConnection]:
+    """The connection class of a server with these limits."""
+    return type("ServerConnection", (TimedConnection,), {"limits": limits, "metrics": metrics, "slots": slots})
 
 
-def _passed(since: float | None, now: float, seconds: float) -> bool:
+def _has_passed(since: float | None, now: float, seconds: float) -> bool:
     return since is not None and now - since > seconds

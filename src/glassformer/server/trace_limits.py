@@ -1,4 +1,4 @@
-"""What routes that trace have in common: bounds on tokens, what a kept trace has, files of it to take along."""
+"""Shared by the trace routes: token limits, manifests of stored traces, and file downloads."""
 
 from collections.abc import Sequence
 
@@ -10,37 +10,39 @@ from glassformer.server.middleware import responses
 from glassformer.server.state import IMMUTABLE, LargeBody, LargeResponse, ServerState
 from glassformer.server.trace_store import StoredTrace
 
-WRONG = responses(401, 404, 413, 422, 503)
-"""What these routes may answer instead."""
+ERROR_RESPONSES = responses(401, 404, 413, 422, 503)
+"""Error responses of these routes."""
 
 
 def check_length(limits: Limits, tokens: int) -> None:
-    """Refuse what is too long to be looked at."""
+    """Refuse more tokens than may be traced."""
     if tokens > limits.trace_tokens:
         raise HTTPError(
-            413, f"These are {tokens} tokens, and {limits.trace_tokens} are traced at most: take a part of it."
+            413, f"{tokens} tokens are too many: at most {limits.trace_tokens} are traced. Send a shorter text."
         )
 
 
 def check_ids(ids: Sequence[int], config: ModelConfig, size: int) -> None:
-    """Refuse tokens that are none of a vocabulary of this size."""
-    if any(not 0 <= token < size or token == config.pad_id for token in ids):
-        raise HTTPError(422, f"A change puts a token that is none of the model's {size}.")
+    """Refuse padding, and token ids outside a vocabulary of this size."""
+    for token in ids:
+        if not 0 <= token < size or token == config.pad_id:
+            raise HTTPError(422, f"Token id {token} is padding or out of range (0 to {size - 1}).")
 
 
-def manifest_of(house: ServerState, kept: StoredTrace) -> Manifest:
-    """Everything that a kept trace has, but its numbers."""
-    return manifest(kept.identity, kept.trace, weights_of(house.service.served.translator.model), kept.tokenizer)
+def manifest_of(state: ServerState, stored: StoredTrace) -> Manifest:
+    """The manifest of a stored trace: everything but its numbers."""
+    model = state.service.served.translator.model
+    return manifest(stored.identity, stored.trace, weights_of(model), stored.tokenizer)
 
 
-def small_enough(what: str, content: bytes, most: int, way_out: str = "take a shorter text") -> bytes:
-    """The content of a file to take along, or a refusal."""
-    if len(content) > most:
-        raise HTTPError(413, f"The {what} has {len(content):,} bytes, and {most:,} are sent: {way_out}.")
+def check_file_size(what: str, content: bytes, limit: int, advice: str = "Use a shorter text.") -> bytes:
+    """The content of a file to download; an error if it is too large."""
+    if len(content) > limit:
+        raise HTTPError(413, f"The {what} has {len(content):,} bytes; at most {limit:,} are sent. {advice}")
     return content
 
 
-def attached(house: ServerState, content: bytes, media_type: str, name: str) -> LargeResponse:
-    """A file made of a trace, which never changes; a browser saves it under this name."""
+def attachment(state: ServerState, content: bytes, media_type: str, name: str) -> LargeResponse:
+    """A file made from a trace, which never changes, as a download under this name."""
     headers = {"cache-control": IMMUTABLE, "content-disposition": f'attachment; filename="{name}"'}
-    return LargeResponse(LargeBody(content, media_type, headers), house.outgoing)
+    return LargeResponse(LargeBody(content, media_type, headers), state.outgoing)

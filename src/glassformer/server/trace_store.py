@@ -1,4 +1,4 @@
-"""Traces by their ids: so many, of so many bytes; the one that was not asked for longest makes room."""
+"""Store of traces by id, bounded in number and bytes; the least recently used is evicted first."""
 
 import secrets
 import threading
@@ -12,7 +12,7 @@ from glassformer.server.http_errors import HTTPError
 
 @dataclass(frozen=True)
 class StoredTrace:
-    """A trace with what is needed to ask more about it."""
+    """A trace with what later requests about it need."""
 
     identity: str
     trace: Trace
@@ -21,43 +21,45 @@ class StoredTrace:
 
 
 class TraceStore:
-    """What is kept, the newest last."""
+    """The stored traces, most recently used last."""
 
-    def __init__(self, most: int, most_bytes: int) -> None:
-        self.most, self.most_bytes = most, most_bytes
-        self._kept: OrderedDict[str, StoredTrace] = OrderedDict()
+    def __init__(self, max_traces: int, max_bytes: int) -> None:
+        self.max_traces, self.max_bytes = max_traces, max_bytes
+        self._traces: OrderedDict[str, StoredTrace] = OrderedDict()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._traces)
 
     @property
     def size(self) -> int:
-        """Bytes of all of them."""
-        return sum(kept.size for kept in list(self._kept.values()))
+        """Bytes of all stored traces."""
+        return sum(stored.size for stored in list(self._traces.values()))
 
     def add(self, trace: Trace, tokenizer: AnyTokenizer | IdsOnly) -> StoredTrace:
-        kept = StoredTrace(secrets.token_urlsafe(12), trace, tokenizer, size_of(trace))
-        if kept.size > self.most_bytes:
+        stored = StoredTrace(secrets.token_urlsafe(12), trace, tokenizer, size_of(trace))
+        if stored.size > self.max_bytes:
             raise HTTPError(
-                413, f"This trace has {kept.size:,} bytes, and {self.most_bytes:,} are kept: trace a shorter text."
+                413,
+                f"The trace has {stored.size:,} bytes; at most {self.max_bytes:,} are stored. Trace a shorter text.",
             )
         with self._lock:
-            self._kept[kept.identity] = kept
-            while len(self._kept) > self.most or self.size > self.most_bytes:
-                self._kept.popitem(last=False)
-        return kept
+            self._traces[stored.identity] = stored
+            while len(self._traces) > self.max_traces or self.size > self.max_bytes:
+                self._traces.popitem(last=False)
+        return stored
 
     def get(self, identity: str) -> StoredTrace:
         with self._lock:
-            if identity not in self._kept:
+            if identity not in self._traces:
                 raise HTTPError(
-                    404, f"There is no trace {identity!r}: it may have made room for newer ones; ask for it again."
+                    404,
+                    f"There is no trace {identity!r}. It may have been evicted for newer ones; trace the text again.",
                 )
-            self._kept.move_to_end(identity)
-            return self._kept[identity]
+            self._traces.move_to_end(identity)
+            return self._traces[identity]
 
 
 def size_of(trace: Trace) -> int:
-    """Bytes of a trace's tensors, each once."""
+    """Bytes of a trace's tensors, each counted once."""
     return sum(trace[name].nbytes for name in trace if name not in trace.about.same)

@@ -1,4 +1,4 @@
-"""Routes that translate: ours, and LibreTranslate's, so that its clients work."""
+"""Routes for translation: our own, and LibreTranslate's for its clients."""
 
 from typing import Any
 
@@ -8,79 +8,87 @@ from fastapi.responses import JSONResponse
 from glassformer.server.http_errors import HTTPError
 from glassformer.server.middleware import responses
 from glassformer.server.request_batching import Ticket
-from glassformer.server.request_parsing import FORM, JSON, asked, asked_loosely
-from glassformer.server.schemas import AskDetect, AskLibre, AskTranslation, Libre, Translations
-from glassformer.server.state import ServerState, body_of, in_json
+from glassformer.server.request_parsing import FORM, JSON, read_body, read_body_leniently
+from glassformer.server.schemas import (
+    DetectRequest,
+    LibreTranslateRequest,
+    LibreTranslateResponse,
+    TranslateRequest,
+    Translations,
+)
+from glassformer.server.state import ServerState, json_response, request_body
 
-WRONG = responses(400, 401, 403, 408, 413, 415, 421, 422, 503)
+ERROR_RESPONSES = responses(400, 401, 403, 408, 413, 415, 421, 422, 503)
 
 
-def routes(house: ServerState) -> APIRouter:
-    router, service = APIRouter(), house.service
+def routes(state: ServerState) -> APIRouter:
+    router, service = APIRouter(), state.service
 
     @router.post(
         "/api/translate",
         response_model=Translations,
-        responses=WRONG,
-        openapi_extra=body_of(AskTranslation),
-        summary="Translate one text or several, with n-best lists, probabilities and alignment.",
+        responses=ERROR_RESPONSES,
+        openapi_extra=request_body(TranslateRequest),
+        summary="Translate one or more texts, with n-best lists, probabilities and alignment.",
     )
     async def translate(request: Request) -> Response:
-        wanted = await asked(request, AskTranslation)
-        service.check_size([wanted.text] if isinstance(wanted.text, str) else wanted.text)
-        service.check_width(wanted.beam, wanted.n_best)
+        body = await read_body(request, TranslateRequest)
+        service.check_size([body.text] if isinstance(body.text, str) else body.text)
+        service.check_width(body.beam, body.n_best)
         ticket = Ticket(service.batcher)
-        return await house.desk.do(request, lambda: in_json(service.translate(wanted, ticket)), ticket.give_up)
+        return await state.translate_pool.run(
+            request, lambda: json_response(service.translate(body, ticket)), ticket.cancel
+        )
 
     @router.post(
         "/translate",
-        response_model=Libre,
-        responses=WRONG,
-        openapi_extra=body_of(AskLibre, content_types=(JSON, FORM)),
-        summary="The same for LibreTranslate's clients.",
+        response_model=LibreTranslateResponse,
+        responses=ERROR_RESPONSES,
+        openapi_extra=request_body(LibreTranslateRequest, content_types=(JSON, FORM)),
+        summary="Translate one or more texts, in LibreTranslate's format.",
     )
     async def libre(request: Request) -> Response:
-        wanted = await asked_loosely(request, AskLibre)
-        _check_key(request, house, wanted.api_key)
-        if wanted.format not in ("text", ""):
-            raise HTTPError(400, f"{wanted.format} format is not supported: this server translates text.")
-        texts = [wanted.q] if isinstance(wanted.q, str) else wanted.q
+        body = await read_body_leniently(request, LibreTranslateRequest)
+        _check_key(request, state, body.api_key)
+        if body.format not in ("text", ""):
+            raise HTTPError(400, f"{body.format} format is not supported. This server translates plain text.")
+        texts = [body.q] if isinstance(body.q, str) else body.q
         service.check_size(texts)
-        service.check_width(1, 1 + wanted.alternatives)
+        service.check_width(1, 1 + body.alternatives)
         ticket = Ticket(service.batcher)
 
         def work() -> Response:
-            found = service.several(texts, 1 + wanted.alternatives, wanted.source, wanted.target, ticket)
-            return JSONResponse(_as_libre(house, wanted, found))
+            translations = service.translate_lines(texts, 1 + body.alternatives, body.source, body.target, ticket)
+            return JSONResponse(_libre_response(state, body, translations))
 
-        return await house.desk.do(request, work, ticket.give_up)
+        return await state.translate_pool.run(request, work, ticket.cancel)
 
-    @router.get("/languages", summary="Codes of languages, as LibreTranslate lists them.")
+    @router.get("/languages", summary="Language codes, in LibreTranslate's format.")
     async def languages() -> list[dict[str, Any]]:
         return service.languages.listed()
 
     @router.post(
         "/detect",
         responses=responses(400, 401, 501),
-        openapi_extra=body_of(AskDetect, content_types=(JSON, FORM)),
-        summary="The source's language, where the model has one; nothing is detected, so the confidence is 0.",
+        openapi_extra=request_body(DetectRequest, content_types=(JSON, FORM)),
+        summary="The source language of a model of one pair. Nothing is detected, so the confidence is 0.",
     )
     async def detect(request: Request) -> list[dict[str, Any]]:
-        wanted = await asked_loosely(request, AskDetect)
-        _check_key(request, house, wanted.api_key)
-        service.check_size([wanted.q] if isinstance(wanted.q, str) else wanted.q)
-        return [_detected(house)]
+        body = await read_body_leniently(request, DetectRequest)
+        _check_key(request, state, body.api_key)
+        service.check_size([body.q] if isinstance(body.q, str) else body.q)
+        return [_detected(state)]
 
-    @router.get("/frontend/settings", summary="Limits, as LibreTranslate's clients ask for them.")
+    @router.get("/frontend/settings", summary="Settings and limits, in LibreTranslate's format.")
     async def settings() -> dict[str, Any]:
         first, *others = service.languages.listed()
         return {
-            "apiKeys": bool(house.keys),
-            "charLimit": house.limits.characters,
+            "apiKeys": bool(state.keys),
+            "charLimit": state.limits.characters,
             "filesTranslation": False,
             "frontendTimeout": 500,
-            "keyRequired": bool(house.keys),
-            "language": {"source": _named(first), "target": _named((others or [first])[0])},
+            "keyRequired": bool(state.keys),
+            "language": {"source": _code_and_name(first), "target": _code_and_name((others or [first])[0])},
             "suggestions": False,
             "supportedFilesFormat": [],
         }
@@ -88,28 +96,28 @@ def routes(house: ServerState) -> APIRouter:
     return router
 
 
-def _as_libre(house: ServerState, wanted: AskLibre, found: list[list[str]]) -> dict[str, Any]:
-    answer: dict[str, Any] = {"translatedText": [own[0] for own in found]}
-    if wanted.alternatives:
-        answer["alternatives"] = [own[1:] for own in found]
-    if wanted.source == "auto":
-        answer["detectedLanguage"] = [_detected(house) for _ in found]
-    if isinstance(wanted.q, str):
-        answer = {name: own[0] for name, own in answer.items()}
-    return answer
+def _libre_response(state: ServerState, body: LibreTranslateRequest, translations: list[list[str]]) -> dict[str, Any]:
+    response: dict[str, Any] = {"translatedText": [candidates[0] for candidates in translations]}
+    if body.alternatives:
+        response["alternatives"] = [candidates[1:] for candidates in translations]
+    if body.source == "auto":
+        response["detectedLanguage"] = [_detected(state) for _ in translations]
+    if isinstance(body.q, str):
+        response = {name: values[0] for name, values in response.items()}
+    return response
 
 
-def _detected(house: ServerState) -> dict[str, object]:
-    detected = house.service.languages.detected()
+def _detected(state: ServerState) -> dict[str, object]:
+    detected = state.service.languages.detected()
     if detected is None:
-        raise HTTPError(501, "This server detects no languages: name the source's, one of /languages.")
+        raise HTTPError(501, "This server does not detect languages. Give the source language, one of /languages.")
     return detected
 
 
-def _named(language: dict[str, object]) -> dict[str, object]:
+def _code_and_name(language: dict[str, object]) -> dict[str, object]:
     return {"code": language["code"], "name": language["name"]}
 
 
-def _check_key(request: Request, house: ServerState, key: str | None) -> None:
-    if not (request.scope["glassformer.key"] or house.keys.fits(key)):
-        raise HTTPError(401 if key is None else 403, "This server asks for a key: send it as api_key.")
+def _check_key(request: Request, state: ServerState, key: str | None) -> None:
+    if not (request.scope["glassformer.key"] or state.keys.accepts(key)):
+        raise HTTPError(401 if key is None else 403, "This server requires an API key. Send it as api_key.")

@@ -1,10 +1,11 @@
-"""A model that answers many clients: from what is asked to what is answered. Knows nothing of HTTP but refusals."""
+"""Translation service: requests of many clients translated by one model. Of HTTP it knows only the errors."""
 
 import copy
 import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from glassformer.data import IdsOnly
 from glassformer.decoding import Beam, SearchSettings
@@ -22,49 +23,54 @@ from glassformer.inspection.alignment.word_alignment import (
 from glassformer.inspection.interventions.weight_sharing_copy import weight_sharing_copy
 from glassformer.inspection.tracing.trace_manifest import finite as finite
 from glassformer.loading import load
-from glassformer.model_location import find_model, is_ours
+from glassformer.model_location import find_model, is_glassformer_model
 from glassformer.server.http_errors import HTTPError
 from glassformer.server.language_pairs import LanguagePairs
 from glassformer.server.limits import Limits
 from glassformer.server.metrics import Metrics
 from glassformer.server.request_batching import Batcher, Ticket
-from glassformer.server.schemas import AskTranslation, Linked, TranslatedText, TranslationOut, Translations
-from glassformer.translator import LONGEST, Translation, TranslationCandidate, Translator
+from glassformer.server.schemas import TranslatedText, TranslateRequest, TranslationOut, Translations, WordLink
+from glassformer.translator import MAX_SOURCE_TOKENS, Translation, TranslationCandidate, Translator
 
-USUAL = Beam()
+DEFAULT_SEARCH = Beam()
+CACHED_PROPERTIES = [name for name, value in vars(Translator).items() if isinstance(value, cached_property)]
+"""Of a translator; they depend on its tokenizer."""
 
 
 @dataclass(frozen=True)
 class ServedModel:
-    """What is served, under which name."""
+    """A model, and the name under which it is served."""
 
     name: str
     translator: Translator
-    choice: AlignmentHeads
-    """Whose looks are taken as alignment."""
+    alignment_heads: AlignmentHeads
+    """The attention heads that alignments are taken from."""
 
 
 def open_served_model(
     path: str | os.PathLike[str],
     *,
     engine: EngineOptions | None = None,
-    max_tokens: int = LONGEST,
+    max_tokens: int = MAX_SOURCE_TOKENS,
     source_language: str | None = None,
     target_language: str | None = None,
 ) -> ServedModel:
-    """A model, loaded once."""
+    """Load a model to serve it."""
     translator = load(
         path, engine=engine, max_tokens=max_tokens, source_language=source_language, target_language=target_language
     )
     if isinstance(translator.tokenizer, IdsOnly):
-        raise InputError(f"{path} came without a tokenizer: it takes ids, not text, and cannot be served.")
+        raise InputError(f"{path} has no tokenizer: it takes token ids, not text, and cannot be served.")
     config = translator.model.config
-    choice = read_alignment_heads(find_model(path), config) if is_ours(path) else default_alignment_heads(config)
-    return ServedModel(os.path.basename(os.path.normpath(os.fspath(path))), translator, choice)
+    if is_glassformer_model(path):
+        heads = read_alignment_heads(find_model(path), config)
+    else:
+        heads = default_alignment_heads(config)
+    return ServedModel(os.path.basename(os.path.normpath(os.fspath(path))), translator, heads)
 
 
 class TranslationService:
-    """Translations for everybody at once."""
+    """Translates for all clients at once."""
 
     def __init__(
         self, served: ServedModel, limits: Limits, metrics: Metrics, named: tuple[str, str] | None = None
@@ -73,107 +79,120 @@ class TranslationService:
         translator = served.translator
         self.languages = LanguagePairs(translator.tokenizer, named, limits.languages)
         self.batcher = Batcher(translator.engine, translator.model.config.eos_id, limits.waiting, metrics)
-        self._aligning = threading.Lock()
-        self._listened = weight_sharing_copy(translator.model)  # taps hear one pass at a time
+        self._alignment_lock = threading.Lock()
+        self._alignment_model = weight_sharing_copy(translator.model)  # taps record one forward pass at a time
 
     def translator(
         self, source: str | None, target: str | None, search: SearchSettings | None = None, ticket: Ticket | None = None
     ) -> Translator:
-        """The model's translator for these languages, this search and this client."""
-        mine = copy.copy(self.served.translator)
-        for made in ("_start", "_names"):  # of the other tokenizer
-            vars(mine).pop(made, None)
-        mine.tokenizer = self.languages.tokenizer(source, target)
-        mine.search = search or mine.search
-        mine.engine = ticket or mine.engine
-        return mine
+        """The model's translator for these languages, this search and this request."""
+        translator = copy.copy(self.served.translator)
+        for name in CACHED_PROPERTIES:  # computed with the other tokenizer
+            vars(translator).pop(name, None)
+        translator.tokenizer = self.languages.tokenizer(source, target)
+        translator.search = search or translator.search
+        translator.engine = ticket or translator.engine
+        return translator
 
     def check_size(self, texts: Sequence[str]) -> None:
-        """Refuse more than one request may ask for."""
+        """Refuse more texts or characters than one request may have."""
         if len(texts) > self.limits.texts:
-            raise HTTPError(413, f"These are {len(texts):,} texts, and a request may have {self.limits.texts:,}.")
+            raise HTTPError(413, f"The request has {len(texts):,} texts; at most {self.limits.texts:,} are allowed.")
         if (size := sum(map(len, texts))) > self.limits.characters:
-            raise HTTPError(413, f"These are {size:,} characters, and a request may have {self.limits.characters:,}.")
+            raise HTTPError(
+                413, f"The request has {size:,} characters; at most {self.limits.characters:,} are allowed."
+            )
 
-    def beam(self, asked: int | None, most: int | None = None) -> int:
-        """The beam's size: what is asked for, or ours if that is allowed."""
-        return asked or min(USUAL.size, most or self.limits.beam)
+    def beam(self, requested: int | None, limit: int | None = None) -> int:
+        """The beam size: as requested, or else the default, or the limit if that is lower."""
+        return requested or min(DEFAULT_SEARCH.size, limit or self.limits.beam)
 
     def check_width(self, beam: int | None, n_best: int) -> None:
         if (beam or 1) > self.limits.beam:
-            raise HTTPError(422, f"beam = {beam} is more than the {self.limits.beam} that this server allows.")
+            raise HTTPError(422, f"beam = {beam} is larger than this server's limit of {self.limits.beam}.")
         if n_best > self.limits.n_best:
-            raise HTTPError(422, f"n_best = {n_best} is more than the {self.limits.n_best} that this server allows.")
+            raise HTTPError(422, f"n_best = {n_best} is larger than this server's limit of {self.limits.n_best}.")
 
-    def translate(self, asked: AskTranslation, ticket: Ticket) -> Translations:
-        """`POST /api/translate`: what `Translator.answer` answers, in its order."""
-        texts = [asked.text] if isinstance(asked.text, str) else asked.text
+    def translate(self, body: TranslateRequest, ticket: Ticket) -> Translations:
+        """`POST /api/translate`: the results of `Translator.answer`, in order."""
+        texts = [body.text] if isinstance(body.text, str) else body.text
         search = Beam(
-            size=self.beam(asked.beam),
-            n_best=asked.n_best,
-            length_penalty=asked.length_penalty,
-            no_repeat=asked.no_repeat,
+            size=self.beam(body.beam),
+            n_best=body.n_best,
+            length_penalty=body.length_penalty,
+            no_repeat=body.no_repeat,
         )
-        translator = self.translator(asked.source, asked.target, search, ticket)
+        translator = self.translator(body.source, body.target, search, ticket)
         translations = translator.answer(texts)
-        linked = self._linked(translator, translations) if asked.alignment else [None] * len(texts)
+        alignments = self._alignments(translator, translations) if body.alignment else [None] * len(texts)
         return Translations(
-            translations=[_translated(one, link, asked.tokens) for one, link in zip(translations, linked, strict=True)]
+            translations=[
+                _translated_text(translation, alignment, body.tokens)
+                for translation, alignment in zip(translations, alignments, strict=True)
+            ]
         )
 
-    def several(
+    def translate_lines(
         self, texts: Sequence[str], n_best: int, source: str | None, target: str | None, ticket: Ticket
     ) -> list[list[str]]:
-        """Each text's translations, best first, line by line: what stands on a line of its own stays there."""
+        """The translations of each text, best first, translated line by line, so that line breaks are kept."""
         search = Beam(size=max(self.beam(None), n_best), n_best=n_best)
         translator = self.translator(source, target, search, ticket)
-        lines = [text.split("\n") for text in texts]
-        found = iter(translator.answer([line for own in lines for line in own]))
-        return [_put_together([next(found) for _ in own]) for own in lines]
+        lines_by_text = [text.split("\n") for text in texts]
+        translations = iter(translator.answer([line for lines in lines_by_text for line in lines]))
+        return [_joined_lines([next(translations) for _ in lines]) for lines in lines_by_text]
 
-    def _linked(
+    def _alignments(
         self, translator: Translator, translations: Sequence[Translation]
     ) -> list[tuple[WordPair, list[Link]] | None]:
-        """Of every text that was translated in one piece, all together: one pass through the model."""
+        """Alignments of all texts that were not split, in one pass through the model."""
         tokenizer = translator.tokenizer
-        whole = [number for number, one in enumerate(translations) if one.answers and one.parts == 1]
-        pairs = [
-            word_pair(tokenizer, tokenizer.encode(one.source, "source"), one.answers[0].ids)
-            for one in (translations[number] for number in whole)
+        unsplit = [
+            number for number, translation in enumerate(translations) if translation.answers and translation.parts == 1
         ]
-        with self._aligning:
-            links = align(self._listened, pairs, self.served.choice)
-        found: list[tuple[WordPair, list[Link]] | None] = [None] * len(translations)
-        for number, pair, own in zip(whole, pairs, links, strict=True):
-            found[number] = (pair, own)
-        return found
+        pairs = [
+            word_pair(tokenizer, tokenizer.encode(translation.source, "source"), translation.answers[0].ids)
+            for translation in (translations[number] for number in unsplit)
+        ]
+        with self._alignment_lock:
+            links_by_pair = align(self._alignment_model, pairs, self.served.alignment_heads)
+        alignments: list[tuple[WordPair, list[Link]] | None] = [None] * len(translations)
+        for number, pair, links in zip(unsplit, pairs, links_by_pair, strict=True):
+            alignments[number] = (pair, links)
+        return alignments
 
 
-def _translated(translation: Translation, linked: tuple[WordPair, list[Link]] | None, tokens: bool) -> TranslatedText:
+def _translated_text(
+    translation: Translation, alignment: tuple[WordPair, list[Link]] | None, tokens: bool
+) -> TranslatedText:
     if not translation.answers:
         return TranslatedText(text="", score=None, alternatives=[], parts=translation.parts)
-    best, *others = (_answered(answer, tokens) for answer in translation.answers)
-    found = TranslatedText(**best.model_dump(), alternatives=others, parts=translation.parts)
-    if linked is not None:
-        pair, links = linked
-        found.source_words, found.target_words = pair.texts
-        found.alignment = [
-            Linked(source=link.source, target=link.target, weight=link.weight, uncertain=link.uncertain)
+    best, *others = (_translation_out(candidate, tokens) for candidate in translation.answers)
+    result = TranslatedText(**best.model_dump(), alternatives=others, parts=translation.parts)
+    if alignment is not None:
+        pair, links = alignment
+        result.source_words, result.target_words = pair.texts
+        result.alignment = [
+            WordLink(source=link.source, target=link.target, weight=link.weight, uncertain=link.uncertain)
             for link in links
         ]
-    return found
+    return result
 
 
-def _answered(answer: TranslationCandidate, tokens: bool) -> TranslationOut:
-    found = TranslationOut(text=answer.text, score=finite(answer.score))
+def _translation_out(candidate: TranslationCandidate, tokens: bool) -> TranslationOut:
+    result = TranslationOut(text=candidate.text, score=finite(candidate.score))
     if tokens:
-        found.tokens, found.log_probabilities = answer.tokens, [finite(log_p) for log_p in answer.log_probabilities]
-    return found
+        result.tokens = candidate.tokens
+        result.log_probabilities = [finite(log_p) for log_p in candidate.log_probabilities]
+    return result
 
 
-def _put_together(lines: Sequence[Translation]) -> list[str]:
-    """The best of every line, the second, ...; a line that has no more gives its best again."""
+def _joined_lines(lines: Sequence[Translation]) -> list[str]:
+    """All lines' best translations joined, then their second best, ...; a line without that many repeats its best."""
     count = max(len(line.answers) for line in lines)
-    texts = [[answer.text for answer in line.answers] or [line.source] for line in lines]
-    every = ["\n".join(own[i] if i < len(own) else own[0] for own in texts) for i in range(max(1, count))]
-    return list(dict.fromkeys(every))
+    candidates_by_line = [[candidate.text for candidate in line.answers] or [line.source] for line in lines]
+    texts = [
+        "\n".join(candidates[i] if i < len(candidates) else candidates[0] for candidates in candidates_by_line)
+        for i in range(max(1, count))
+    ]
+    return list(dict.fromkeys(texts))

@@ -1,4 +1,4 @@
-"""A server on a socket: bound before the model is read, watched while it runs, ended within seconds."""
+"""uvicorn server: binds its socket before the model is loaded, enforces connection timeouts, stops within seconds."""
 
 import asyncio
 import contextlib
@@ -19,33 +19,33 @@ from glassformer.server.load_shedding import RequestSlots
 from glassformer.server.state import ServerState
 from glassformer.server.timeouts import TimedConnection, timed_connection
 
-SPARE = 256
-"""Files beside connections: the model's, the log, those that are refused at this moment."""
+SPARE_FILES = 256
+"""Open files besides connections: the model's, the log, connections being refused."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket at this address; port 0 takes a free one."""
+    """A socket bound to this address; port 0 takes a free one."""
     try:
         [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         bound = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError, OverflowError) as error:
-        raise InputError(f"{host!r} is no address of this machine: {_reason(error)}.") from None
+        raise InputError(f"{host!r} is not an address of this machine: {_reason(error)}.") from None
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
     except (OSError, OverflowError) as error:
         bound.close()
         raise InputError(
-            f"Port {port} of {host} cannot be had: {_reason(error)}. Take another with --port, or 0 for a free one."
+            f"Port {port} of {host} is not available: {_reason(error)}. Choose another with --port; 0 takes a free one."
         ) from None
     return bound
 
 
 def address_of(bound: socket.socket) -> str:
-    """As one types it into a browser."""
+    """The URL to open in a browser."""
     host, port = bound.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -59,39 +59,41 @@ def is_loopback(bound: socket.socket) -> bool:
     return ipaddress.ip_address(bound.getsockname()[0].partition("%")[0]).is_loopback
 
 
-def with_files_enough(limits: Limits) -> Limits:
-    """The limits, with no more connections than this process may have open files, of which it first asks for enough."""
+def limit_to_open_files(limits: Limits) -> Limits:
+    """The limits, with `connections` reduced to what the process's limit of open files allows, after raising that."""
     try:
         import resource
     except ImportError:  # a system without such a limit
         return limits
-    wanted = limits.connections + SPARE
+    needed = limits.connections + SPARE_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
         soft = allowed
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
+    if soft == resource.RLIM_INFINITY or soft >= needed:
         return limits
-    return limits.model_copy(update={"connections": max(1, soft - SPARE)})
+    return limits.model_copy(update={"connections": max(1, soft - SPARE_FILES)})
 
 
 class TranslationServer(Server):
-    """uvicorn's server with an eye on its connections, and with an end."""
+    """uvicorn's server with connection timeouts and a bounded shutdown."""
 
-    def __init__(self, house: ServerState, hosts: Sequence[str] = (), tell: Callable[[], None] = lambda: None) -> None:
-        self.house, self.tell = house, tell
-        limits = with_files_enough(house.limits)
-        self.guard = make_app(house, hosts)
+    def __init__(
+        self, state: ServerState, hosts: Sequence[str] = (), on_started: Callable[[], None] = lambda: None
+    ) -> None:
+        self.state, self.on_started = state, on_started
+        limits = limit_to_open_files(state.limits)
+        slots = RequestSlots(state.translate_pool.capacity, lambda: state.translate_pool.count)
         super().__init__(
             uvicorn.Config(
-                self.guard,
-                http=timed_connection(limits, house.metrics, RequestSlots(house.desk.most, lambda: house.desk.count)),
+                make_app(state, hosts),
+                http=timed_connection(limits, state.metrics, slots),
                 ws="none",
                 lifespan="on",
                 loop="asyncio",
                 log_config=None,
-                log_level="error",  # one line for what is ours; a client's mistakes are counted, not written down
+                log_level="error",  # only internal errors are logged; clients' errors are counted
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
@@ -101,60 +103,60 @@ class TranslationServer(Server):
                 backlog=limits.connections,
             )
         )
-        house.metrics.gauge("connections", "Connections that are open.", lambda: len(self.server_state.connections))
+        state.metrics.gauge("connections", "Open connections.", lambda: len(self.server_state.connections))
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            self.tell()
+            self.on_started()
 
     async def on_tick(self, counter: int) -> bool:
         if counter % 3 == 0:
             now = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):
                 if isinstance(connection, TimedConnection):
-                    connection.cut_if_overdue(now)
+                    connection.abort_if_overdue(now)
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """What is under way may end; after a while it is refused."""
-        waiting = asyncio.get_running_loop().call_later(self.house.limits.stop_seconds, self.house.refuse_all)
+        """Running requests may finish within `stop_seconds`; then they are refused."""
+        deadline = asyncio.get_running_loop().call_later(self.state.limits.stop_seconds, self.state.stop_pools)
         for connection in list(self.server_state.connections):
             if isinstance(connection, TimedConnection) and connection.headers_since is not None:
-                connection.transport.abort()  # half a request is none
+                connection.transport.abort()  # its request is incomplete
         await super().shutdown(sockets)
-        waiting.cancel()
+        deadline.cancel()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Ctrl-C and SIGTERM end the server, and that is no error; a second one ends it at once."""
+        """Ctrl-C and SIGTERM stop the server without an error; a second signal ends the process at once."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {one: signal.signal(one, self._asked_to_stop) for one in SIGNALS}
+        previous = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
         try:
             yield
         finally:
-            for one, handler in before.items():
-                signal.signal(one, handler)
+            for number, handler in previous.items():
+                signal.signal(number, handler)
 
-    def _asked_to_stop(self, *_: object) -> None:
+    def _on_signal(self, *_: object) -> None:
         if self.should_exit:
             os._exit(1)
         self.should_exit = True
 
 
 def run(server: TranslationServer, bound: socket.socket) -> None:
-    """Serve until told to stop."""
+    """Serve until stopped."""
     with asyncio.Runner(loop_factory=_new_loop) as runner:
         runner.run(server.serve([bound]))
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's where it is there: it lets Python go once a request, asyncio's at every read and write, and each time
-    the model's threads take their turn. Refusals of a full server come more than twice as fast."""
+    """uvloop's if it is installed: it releases the GIL once per request, asyncio's at every read and write, and each
+    time the model's threads take their turn. A full server refuses requests more than twice as fast with it."""
     try:
         import uvloop
-    except ImportError:  # Windows has none
+    except ImportError:  # not available on Windows
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()

@@ -1,4 +1,4 @@
-"""What-ifs by HTTP: words made into changes, everything bounded, and what came of it."""
+"""What-if requests: replaced words are converted to token changes, limits are checked, and the effect is returned."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,14 @@ from glassformer.evaluation import sentence_chrf
 from glassformer.inspection.interventions.changes import Change, ForcePrefix, ReplaceToken
 from glassformer.inspection.interventions.what_if import rank_heads_of
 from glassformer.server.http_errors import HTTPError
-from glassformer.server.schemas import AskWhatIf, BeginWith, Difference, HeadWorth, Ranked, Replacement
+from glassformer.server.schemas import (
+    BeginWith,
+    HeadImportance,
+    HeadRanking,
+    Replacement,
+    WhatIfRequest,
+    WhatIfResponse,
+)
 from glassformer.server.state import ServerState
 from glassformer.server.trace_limits import check_ids, check_length, manifest_of
 from glassformer.server.trace_store import StoredTrace
@@ -14,13 +21,13 @@ from glassformer.server.translation_service import finite
 from glassformer.translator import Translator
 
 
-class RequestCancelled:
-    """Whether nobody waits any more: work that has many parts asks after each."""
+class CancellationToken:
+    """Lets work of many parts be cancelled between two of them."""
 
     def __init__(self) -> None:
         self._why: BaseException | None = None
 
-    def hear(self, why: BaseException) -> None:
+    def cancel(self, why: BaseException) -> None:
         self._why = why
 
     def check(self, done: int, of: int) -> None:
@@ -28,70 +35,72 @@ class RequestCancelled:
             raise self._why
 
 
-def changed(house: ServerState, kept: StoredTrace, wanted: AskWhatIf) -> Difference:
-    """A traced text again under changes; the new trace is kept."""
-    translator = _translator(house, kept)
-    found = translator.what_if(kept.trace, *_changes(house, kept, wanted, translator))
-    after = house.store.add(found.after, kept.tokenizer)
-    both = (found.before.translation, found.after.translation)
-    return Difference(
+def run_what_if(state: ServerState, stored: StoredTrace, body: WhatIfRequest) -> WhatIfResponse:
+    """The traced text translated again under changes; the new trace is stored."""
+    translator = _translator(state, stored)
+    result = translator.what_if(stored.trace, *_changes(state, stored, body, translator))
+    after = state.store.add(result.after, stored.tokenizer)
+    both = (result.before.translation, result.after.translation)
+    return WhatIfResponse(
         id=after.identity,
-        manifest=manifest_of(house, after),
-        changed_words=found.changed_words,
-        kept=[finite(log_p) for log_p in found.kept],
-        differences=[finite(difference) for difference in found.differences],
+        manifest=manifest_of(state, after),
+        changed_words=result.changed_words,
+        kept=[finite(log_p) for log_p in result.kept],
+        differences=[finite(difference) for difference in result.differences],
         chrf=None
-        if wanted.reference is None
-        else (sentence_chrf(both[0], wanted.reference), sentence_chrf(both[1], wanted.reference)),
+        if body.reference is None
+        else (sentence_chrf(both[0], body.reference), sentence_chrf(both[1], body.reference)),
     )
 
 
-def ranked(house: ServerState, kept: StoredTrace, tell: Callable[[int, int], None]) -> Ranked:
-    """Every head by what its removal costs a traced translation."""
-    heads = rank_heads_of(_translator(house, kept).model, kept.trace, tell)
-    return Ranked(heads=[HeadWorth(at=one.at, head=one.head, loss=finite(one.loss)) for one in heads])
+def rank_heads(state: ServerState, stored: StoredTrace, on_progress: Callable[[int, int], None]) -> HeadRanking:
+    """All heads by how much their removal costs the traced translation."""
+    heads = rank_heads_of(_translator(state, stored).model, stored.trace, on_progress)
+    return HeadRanking(heads=[HeadImportance(at=head.at, head=head.head, loss=finite(head.loss)) for head in heads])
 
 
-def texts_of(wanted: AskWhatIf) -> list[str]:
-    """Everything in it that is text."""
-    found = [] if wanted.reference is None else [wanted.reference]
-    for change in (*wanted.changes, *wanted.replace):
+def texts_of(body: WhatIfRequest) -> list[str]:
+    """All texts in the request."""
+    texts = [] if body.reference is None else [body.reference]
+    for change in (*body.changes, *body.replace):
         if isinstance(change, Replacement):
-            found += [change.old, change.new]
+            texts += [change.old, change.new]
         elif isinstance(change, BeginWith):
-            found.append(change.text)
-    return found
+            texts.append(change.text)
+    return texts
 
 
-def _translator(house: ServerState, kept: StoredTrace) -> Translator:
-    translator = house.service.translator(None, None)
-    translator.tokenizer = kept.tokenizer
+def _translator(state: ServerState, stored: StoredTrace) -> Translator:
+    translator = state.service.translator(None, None)
+    translator.tokenizer = stored.tokenizer
     return translator
 
 
-def _changes(house: ServerState, kept: StoredTrace, wanted: AskWhatIf, translator: Translator) -> list[Change]:
-    """What is asked, in tokens: words are looked for in the source as the changes before them have left it."""
-    asked = (*wanted.changes, *wanted.replace)
-    count = len(kept.trace.about.changes) + len(asked)
-    if count > house.limits.changes:
-        raise HTTPError(413, f"These are {count} changes, and {house.limits.changes} may stand together.")
+def _changes(state: ServerState, stored: StoredTrace, body: WhatIfRequest, translator: Translator) -> list[Change]:
+    """The requested changes in tokens; words are searched for in the source as earlier changes have left it."""
+    requested = (*body.changes, *body.replace)
+    count = len(stored.trace.about.changes) + len(requested)
+    if count > state.limits.changes:
+        raise HTTPError(
+            413, f"There are {count} changes, including those of the trace; at most {state.limits.changes} are allowed."
+        )
     changes: list[Change] = []
-    for one in asked:
-        if isinstance(one, Replacement):
-            changes.append(translator.replacing(kept.trace, one.old, one.new, one.which, changes))
-        elif isinstance(one, BeginWith):
-            changes.append(translator.beginning(one.text))
+    for change in requested:
+        if isinstance(change, Replacement):
+            changes.append(translator.replacing(stored.trace, change.old, change.new, change.which, changes))
+        elif isinstance(change, BeginWith):
+            changes.append(translator.beginning(change.text))
         else:
-            changes.append(one)
-        _check_tokens(house, kept, changes, translator)  # each before the next looks at what it put there
+            changes.append(change)
+        _check_tokens(state, stored, changes, translator)  # before the next change reads the tokens of this one
     return changes
 
 
-def _check_tokens(house: ServerState, kept: StoredTrace, changes: list[Change], translator: Translator) -> None:
-    config, tokens = translator.model.config, len(kept.trace.about.asked.ids)
-    for change in (*kept.trace.about.changes, *changes):
+def _check_tokens(state: ServerState, stored: StoredTrace, changes: list[Change], translator: Translator) -> None:
+    config, tokens = translator.model.config, len(stored.trace.about.asked.ids)
+    for change in (*stored.trace.about.changes, *changes):
         if isinstance(change, (ReplaceToken, ForcePrefix)):
             size = config.source_vocab_size if isinstance(change, ReplaceToken) else config.vocab_size
             tokens += len(change.ids)
             check_ids(change.ids, config, size)
-    check_length(house.limits, tokens)
+    check_length(state.limits, tokens)

@@ -1,5 +1,7 @@
-"""Work that takes time, done in threads: so many at once, so many waiting, each with its time, and given up when its
-client leaves. The event loop never waits for a model."""
+"""Bounded worker pool: limits on running and waiting requests, a time limit, and cancellation when the client leaves.
+
+The event loop never waits for a model.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -15,100 +17,99 @@ from glassformer.server.request_batching import STOPPING
 Result = TypeVar("Result")
 
 
-def nothing(why: BaseException) -> None:
-    """For work that cannot be given up once it has begun."""
+def not_cancellable(why: BaseException) -> None:
+    """For work that cannot be cancelled once it has begun."""
 
 
 class WorkerPool:
-    """Where requests are taken in."""
+    """Threads that do the work of requests."""
 
     def __init__(
         self,
         name: str,
         threads: int,
-        most: int,
+        capacity: int,
         seconds: float,
         metrics: Metrics,
-        begin: Callable[[], None] | None = None,
+        initializer: Callable[[], None] | None = None,
     ) -> None:
-        """`begin`: what each thread does first."""
-        self.name, self.most, self.seconds, self.metrics = name, most, seconds, metrics
+        """`capacity`: requests running or waiting, at most. `initializer`: called first in each thread."""
+        self.name, self.capacity, self.seconds, self.metrics = name, capacity, seconds, metrics
         self.count = 0
-        """Requests that have a place: waiting, under way, or given up but not yet at an end."""
+        """Requests that are waiting, running, or cancelled but not yet ended."""
         self.stopping = False
-        self._ends: set[asyncio.Future[str]] = set()
-        self._pool = ThreadPoolExecutor(threads, name, begin)
+        self._outcomes: set[asyncio.Future[str]] = set()
+        self._executor = ThreadPoolExecutor(threads, name, initializer)
 
     def is_full(self) -> bool:
-        return self.count >= self.most
+        return self.count >= self.capacity
 
-    async def do(
-        self, request: Request, work: Callable[[], Result], give_up: Callable[[BaseException], None] = nothing
+    async def run(
+        self, request: Request, work: Callable[[], Result], cancel: Callable[[BaseException], None] = not_cancellable
     ) -> Result:
-        """What the work returns, if there is a place for it, if it ends in time, and if the client stays."""
+        """The result of `work`. Raises an error if the pool is full, the time limit passes, or the client leaves."""
         if self.stopping:
             raise busy(STOPPING)
         if self.is_full():
-            raise busy(f"{self.count} requests are being worked on already: ask again in a moment.")
+            raise busy(f"{self.count} requests are already in progress. Try again in a moment.")
         self.count += 1
         loop = asyncio.get_running_loop()
-        end: asyncio.Future[str] = loop.create_future()  # what came first; one future, because every task costs
-        future = self._pool.submit(work)
-        future.add_done_callback(lambda done: _tell(loop, self._freed, done, end))
-        late = loop.call_later(self.seconds, _settle, end, "late")
-        left = asyncio.create_task(_left(request))
-        left.add_done_callback(lambda _: _settle(end, "left"))
-        self._ends.add(end)
+        outcome: asyncio.Future[str] = loop.create_future()  # what happened first; one future, as every task costs time
+        future = self._executor.submit(work)
+        future.add_done_callback(lambda done: _call_in_loop(loop, self._work_ended, done, outcome))
+        timeout = loop.call_later(self.seconds, _settle, outcome, "late")
+        disconnect = asyncio.create_task(_wait_for_disconnect(request))
+        disconnect.add_done_callback(lambda _: _settle(outcome, "left"))
+        self._outcomes.add(outcome)
         try:
-            why = await end
+            why = await outcome
         except asyncio.CancelledError:
-            give_up(ClientDisconnectedError())
+            cancel(ClientDisconnectedError())
             raise
         finally:
-            self._ends.discard(end)
-            late.cancel()
-            left.cancel()
+            self._outcomes.discard(outcome)
+            timeout.cancel()
+            disconnect.cancel()
         if why == "done":
             return future.result()
         self.metrics.given_up.add(why=why)
         error = _ERRORS[why](self.seconds)
-        give_up(error)
+        cancel(error)
         raise error
 
     def stop(self) -> None:
-        """Nobody is taken in any more; who is under way is refused."""
+        """Accept no more requests, and refuse those in progress."""
         self.stopping = True
-        for end in self._ends:
-            _settle(end, "stopped")
+        for outcome in self._outcomes:
+            _settle(outcome, "stopped")
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _freed(self, done: "Future[Any]", end: "asyncio.Future[str]") -> None:
+    def _work_ended(self, done: "Future[Any]", outcome: "asyncio.Future[str]") -> None:
         self.count -= 1
-        _settle(end, "done")
+        _settle(outcome, "done")
         if not done.cancelled():
-            done.exception()  # looked at, whether or not somebody still waits for it
+            done.exception()  # retrieved, whether or not a client still waits for it
 
 
 _ERRORS: dict[str, Callable[[float], Exception]] = {
     "left": lambda seconds: ClientDisconnectedError(),
     "stopped": lambda seconds: busy(STOPPING),
-    "late": lambda seconds: busy(f"This took longer than {seconds:g} seconds: ask for less, or later.", 5),
+    "late": lambda seconds: busy(f"The request took longer than {seconds:g} seconds. Send less, or try later.", 5),
 }
 
 
-def _settle(end: "asyncio.Future[str]", why: str) -> None:
-    if not end.done():
-        end.set_result(why)
+def _settle(outcome: "asyncio.Future[str]", why: str) -> None:
+    if not outcome.done():
+        outcome.set_result(why)
 
 
-def _tell(loop: asyncio.AbstractEventLoop, hear: Callable[..., None], *what: Any) -> None:
+def _call_in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[..., None], *arguments: Any) -> None:
     if not loop.is_closed():
-        loop.call_soon_threadsafe(hear, *what)
+        loop.call_soon_threadsafe(callback, *arguments)
 
 
-async def _left(request: Request) -> None:
-    """Ends when the client is gone."""
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""Word alignment: links, their error rate, links learned from sentences, and heads chosen by measurement."""
+"""Word alignment: links, alignment error rate, the IBM model 1 aligner, and head selection."""
 
 import json
 import math
@@ -35,7 +35,7 @@ from glassformer.inspection.alignment.word_alignment import (
     read_alignment_heads,
     shares,
     spread,
-    word_looks,
+    word_attention,
     word_pair,
     write_alignment_heads,
 )
@@ -46,7 +46,7 @@ from tests.models import build, configs, seeds
 from tests.small_translator import model as small_model
 from tests.small_translator import saved
 
-# ---- the error rate
+# ---- alignment error rate
 
 pairs_of_numbers = st.frozensets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8)
 golds = st.builds(lambda sure, more: Links(sure, sure | more), pairs_of_numbers, pairs_of_numbers)
@@ -68,14 +68,14 @@ def test_the_error_rate_is_its_formula(rows):
 
 
 @given(st.lists(golds, min_size=1, max_size=5))
-def test_gold_against_itself_has_no_error_and_nothing_finds_nothing(gold):
+def test_gold_against_itself_has_error_0_and_no_links_have_error_1(gold):
     assert alignment_score([own.sure for own in gold], gold).aer == 0
     any_sure = any(own.sure for own in gold)
     assert alignment_score([[] for _ in gold], gold).aer == (1 if any_sure else 0)
 
 
 @given(pairs_of_numbers, pairs_of_numbers)
-def test_of_sure_links_alone_the_error_rate_goes_both_ways(one, other):
+def test_with_sure_links_only_the_error_rate_is_symmetric(one, other):
     forth, back = (alignment_score([a], [Links(b, b)]) for a, b in ((one, other), (other, one)))
     assert forth.aer == pytest.approx(back.aer)
     if one and other:
@@ -91,8 +91,8 @@ def test_links_are_read_as_they_are_written(gold):
 
 
 @pytest.mark.parametrize("entry", ["0", "0-", "-0", "a-b", "0-1-2", "0:1", "٣-٤", "0-9999999999999"])
-def test_what_is_no_link_is_named_with_its_place(entry):
-    with pytest.raises(DataError, match=r"gold, line 3: .* is no link"):
+def test_an_invalid_link_is_named_with_its_line(entry):
+    with pytest.raises(DataError, match=r"gold, line 3: .* is not a link"):
         read_links(f"0-0 {entry}", "gold, line 3")
 
 
@@ -100,19 +100,19 @@ def test_what_is_no_link_is_named_with_its_place(entry):
 
 
 def word_pairs(config, seed, count=3):
-    """Sentences of random ids, cut into words by chance: some tokens belong to none."""
+    """Sentences of random ids, randomly divided into words; some tokens belong to no word."""
     chance = random.Random(seed)
 
     def side(vocab_size):
         ids = [chance.randrange(vocab_size - 1) for _ in range(chance.randint(1, 9))]
         ids = [i + (i >= config.pad_id) for i in ids]
-        found, place = [], 0
-        while place < len(ids) - 1:
-            end = min(len(ids) - 1, place + chance.randint(1, 3))
+        words, first = [], 0
+        while first < len(ids) - 1:
+            end = min(len(ids) - 1, first + chance.randint(1, 3))
             if chance.random() < 0.8:
-                found.append(Word(f"w{place}", place, end))
-            place = end
-        return ids, found
+                words.append(Word(f"w{first}", first, end))
+            first = end
+        return ids, words
 
     made = []
     for _ in range(chance.randint(1, count)):
@@ -121,26 +121,26 @@ def word_pairs(config, seed, count=3):
     return made
 
 
-def chosen_by_chance(config, seed):
-    looks = every_alignment_head(config)
+def random_heads(config, seed):
+    heads = every_alignment_head(config)
     chance = random.Random(seed)
-    return AlignmentHeads(looks=chance.sample(looks, chance.randint(1, len(looks))))
+    return AlignmentHeads(looks=chance.sample(heads, chance.randint(1, len(heads))))
 
 
 def naive(model, pair, choice):
-    """Shares of one pair, word by word and token by token."""
-    with record(model, "decoder.layers.*.cross_attention.weights") as heard:
+    """Shares of one pair, computed word by word and token by token."""
+    with record(model, "decoder.layers.*.cross_attention.weights") as recording:
         model(torch.tensor([pair.source_ids]), torch.tensor([[model.config.bos_id, *pair.target_ids[:-1]]]))
     rows = []
     for target in pair.target:
         row = []
         for source in pair.source:
             total = 0.0
-            for look in choice.looks:
-                weights = heard[f"decoder.layers.{look.layer}.cross_attention.weights"][0, look.head]
-                for place in range(target.first, target.end):
-                    at = place + 1 if look.when == "read" else place
-                    total += float(sum(weights[at, s] for s in range(source.first, source.end)))
+            for head in choice.looks:
+                weights = recording[f"decoder.layers.{head.layer}.cross_attention.weights"][0, head.head]
+                for position in range(target.first, target.end):
+                    step = position + 1 if head.when == "read" else position
+                    total += float(sum(weights[step, s] for s in range(source.first, source.end)))
             row.append(total / len(choice.looks) / (target.end - target.first))
         rest = 1 - sum(row)
         rows.append([value + rest / len(row) for value in row])
@@ -149,11 +149,11 @@ def naive(model, pair, choice):
 
 @max_examples(40)
 @given(configs(), seeds)
-def test_looks_are_what_one_gets_word_by_word(config, seed):
+def test_word_attention_equals_a_naive_computation(config, seed):
     model = build(config, seed)
     pairs = word_pairs(config, seed)
-    choice = chosen_by_chance(config, seed)
-    found = {number: shares(looks.mean(0)) for number, looks in word_looks(model, pairs, choice.looks)}
+    choice = random_heads(config, seed)
+    found = {number: shares(attention.mean(0)) for number, attention in word_attention(model, pairs, choice.looks)}
     for number, pair in enumerate(pairs):
         if not (pair.source and pair.target):
             assert number not in found
@@ -167,9 +167,9 @@ def test_looks_are_what_one_gets_word_by_word(config, seed):
 def test_every_target_word_has_one_link_whose_weight_is_a_share_of_one(config, seed):
     model = build(config, seed)
     pairs = word_pairs(config, seed)
-    choice = chosen_by_chance(config, seed)
-    for number, looks in word_looks(model, pairs, choice.looks):
-        weights = shares(looks.mean(0))
+    choice = random_heads(config, seed)
+    for number, attention in word_attention(model, pairs, choice.looks):
+        weights = shares(attention.mean(0))
         torch.testing.assert_close(weights.sum(-1), torch.ones(len(weights)).double())
         assert (weights >= 0).all()
         [links] = align(model, [pairs[number]], choice)
@@ -183,16 +183,16 @@ def test_every_target_word_has_one_link_whose_weight_is_a_share_of_one(config, s
 
 @max_examples(30)
 @given(configs(), seeds)
-def test_other_orders_and_other_neighbours_give_the_same_links(config, seed):
+def test_links_do_not_depend_on_the_order_or_the_batch(config, seed):
     model = build(config, seed)
     pairs = word_pairs(config, seed, count=5)
-    choice = chosen_by_chance(config, seed)
+    choice = random_heads(config, seed)
     together = align(model, pairs, choice)
     order = random.Random(seed).sample(range(len(pairs)), len(pairs))
-    turned = align(model, [pairs[i] for i in order], choice)
+    reordered = align(model, [pairs[i] for i in order], choice)
     alone = [align(model, [pair], choice)[0] for pair in pairs]
     for i, number in enumerate(order):
-        assert_alike(turned[i], together[number])
+        assert_alike(reordered[i], together[number])
         assert_alike(alone[number], together[number])
 
 
@@ -202,7 +202,7 @@ def assert_alike(links, others):
 
 
 @given(st.integers(1, 9), st.integers(1, 5), seeds)
-def test_the_spread_goes_from_one_word_to_all_alike(words, rows, seed):
+def test_the_spread_goes_from_one_word_to_uniform(words, rows, seed):
     one = torch.eye(words).repeat(rows, 1)
     assert spread(one).abs().max() == 0
     if words > 1:
@@ -214,7 +214,7 @@ def test_the_spread_goes_from_one_word_to_all_alike(words, rows, seed):
 
 @max_examples(30)
 @given(configs(), seeds)
-def test_links_both_ways_and_of_some_share_are_fewer_of_the_same(config, seed):
+def test_mutual_links_and_links_above_a_weight_are_subsets(config, seed):
     model = build(config, seed)
     pairs = word_pairs(config, seed)
     every = align(model, pairs)
@@ -228,16 +228,18 @@ def test_links_both_ways_and_of_some_share_are_fewer_of_the_same(config, seed):
 
 def test_a_head_that_the_model_does_not_have_is_named():
     model = small_model()
-    with pytest.raises(InputError, match=r"2 decoder layers of 2 heads.* no layer 2, head 0, read"):
+    with pytest.raises(
+        InputError, match=r"no head 0 in decoder layer 2: it has 2 decoder layers with 2 heads each, counted from 0"
+    ):
         align(model, [], AlignmentHeads(looks=[AlignmentHead(layer=2, head=0, when="read")]))
 
 
-# ---- choosing
+# ---- head selection
 
 
 @max_examples(30)
 @given(configs(), seeds)
-def test_a_choice_is_no_worse_on_its_own_pairs_than_any_head_or_the_simple_rule(config, seed):
+def test_a_selection_is_no_worse_on_its_own_pairs_than_any_head_or_the_default(config, seed):
     model = build(config, seed)
     pairs = word_pairs(config, seed, count=6)
     chance = random.Random(seed)
@@ -261,8 +263,8 @@ def test_a_choice_is_no_worse_on_its_own_pairs_than_any_head_or_the_simple_rule(
     assert chosen.simple == pytest.approx(measured(None))
     assert chosen.choice.aer <= chosen.simple + 1e-6
     assert len(chosen.singles) == len(every_alignment_head(config))
-    for look, aer in chosen.singles[:4]:
-        assert aer == pytest.approx(measured(AlignmentHeads(looks=[look])))
+    for head, aer in chosen.singles[:4]:
+        assert aer == pytest.approx(measured(AlignmentHeads(looks=[head])))
         assert chosen.choice.aer <= aer + 1e-6
     assert [aer for _, aer in chosen.singles] == sorted(aer for _, aer in chosen.singles)
 
@@ -271,13 +273,13 @@ def test_what_cannot_be_measured_is_said():
     model = small_model()
     pair = WordPair([5, 6, 2], [5, 6, 2], [Word("a", 0, 1)], [Word("b", 0, 1)])
     nothing = Links(frozenset(), frozenset())
-    with pytest.raises(InputError, match="one belongs to one"):
+    with pytest.raises(InputError, match="There are links for 0 pairs, but there are 1 pairs"):
         choose_heads(model, [pair], [])
     with pytest.raises(InputError, match="has a sure link"):
         choose_heads(model, [pair], [nothing])
     with pytest.raises(InputError, match="words on both sides"):
         choose_heads(model, [WordPair([2], [2], [], [])])
-    with pytest.raises(InputError, match="leads out of a pair"):
+    with pytest.raises(InputError, match=r"The link 1-0 is out of range: the pair has 1 source and 1 target words"):
         choose_heads(model, [pair], [Links(frozenset({(1, 0)}), frozenset({(1, 0)}))])
 
 
@@ -323,7 +325,7 @@ def test_every_word_of_the_street_has_a_true_link():
         assert all((english[i] == ".") == (german[j] == ".") for i, j in possible)
 
 
-def test_heads_chosen_without_gold_are_clearly_better_than_the_simple_rule(translator):
+def test_heads_selected_without_gold_are_clearly_better_than_the_default(translator):
     dev, _ = street_pairs(translator, "dev", 1000)
     pairs, gold = street_pairs(translator, "test", 200)
     chosen = choose_heads(translator.model, dev).choice
@@ -333,24 +335,24 @@ def test_heads_chosen_without_gold_are_clearly_better_than_the_simple_rule(trans
     assert error_rate(translator, pairs, gold, chosen) < error_rate(translator, pairs, gold, single) < simple
 
 
-def test_the_built_in_model_comes_with_its_choice_and_warns_of_what_is_wrong(translator):
+def test_the_built_in_model_has_selected_heads_and_warns_of_wrong_links(translator):
     pairs, gold = street_pairs(translator, "test", 200)
     choice = read_alignment_heads(find_model("street"), translator.model.config)
-    assert choice.measured_by == "silver"
+    assert choice.measured_by == "learned"
     assert error_rate(translator, pairs, gold, choice) < error_rate(translator, pairs, gold) / 2
     right = {True: [], False: []}
     for links, own in zip(align(translator.model, pairs, choice), gold, strict=True):
         for link in links:
             right[link.uncertain].append((link.source, link.target) in own.possible)
-    assert sum(right[True]) < len(right[True]) / 2  # warned of: more often wrong than right
+    assert sum(right[True]) < len(right[True]) / 2  # with a warning, more often wrong than right
     assert sum(right[False]) > 0.85 * len(right[False])
 
 
-# ---- links learned from the sentences
+# ---- links learned with IBM model 1
 
 
 def made_up(seed, count, order):
-    """Sentences of invented words, their translations word by word from a lexicon, put in another order."""
+    """Sentences of invented words, translated word by word with a lexicon and reordered."""
     chance = random.Random(seed)
     lexicon = {f"s{i}": f"t{i}" for i in range(60)}
     pairs, true = [], []
@@ -370,18 +372,18 @@ ORDERS = {
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_lexicon_is_recovered_whatever_the_order_of_words(order):
+def test_a_lexicon_is_recovered_with_any_word_order(order):
     pairs, true = made_up(0, 800, ORDERS[order])
-    silver = learned_links(pairs)
-    assert alignment_score([own.sure for own in silver], [Links(own, own) for own in true]).aer < 0.02
-    assert silver == learned_links(pairs)
+    learned = learned_links(pairs)
+    assert alignment_score([own.sure for own in learned], [Links(own, own) for own in true]).aer < 0.02
+    assert learned == learned_links(pairs)
 
 
 def test_a_word_without_a_counterpart_is_left_alone():
     pairs, true = made_up(1, 800, ORDERS["the same"])
     pairs = [(source, [*target, "ja"]) for source, target in pairs]
-    silver = learned_links(pairs)
-    assert alignment_score([own.sure for own in silver], [Links(own, own) for own in true]).aer < 0.05
+    learned = learned_links(pairs)
+    assert alignment_score([own.sure for own in learned], [Links(own, own) for own in true]).aer < 0.05
 
 
 def test_what_both_directions_find_is_sure_and_what_one_finds_is_possible():
@@ -393,24 +395,24 @@ def test_what_both_directions_find_is_sure_and_what_one_finds_is_possible():
         assert links.possible == there | turned
 
 
-def test_blank_sides_have_no_links_and_nothing_at_all_is_said():
+def test_blank_sides_have_no_links_and_pairs_without_any_link_are_an_error():
     pairs, _ = made_up(3, 50, ORDERS["the same"])
-    silver = learned_links([([], ["t1"]), *pairs, (["s1"], [])])
-    assert silver[0] == silver[-1] == Links(frozenset(), frozenset())
-    with pytest.raises(InputError, match="could be linked"):
+    learned = learned_links([([], ["t1"]), *pairs, (["s1"], [])])
+    assert learned[0] == learned[-1] == Links(frozenset(), frozenset())
+    with pytest.raises(InputError, match="No words of these pairs could be linked"):
         learned_links([([], ["a"])])
 
 
-# ---- a choice kept with its model
+# ---- alignment.json in a model directory
 
 
-def test_a_choice_is_kept_and_replaced_and_the_directory_stays_sealed(tmp_path):
+def test_a_selection_is_stored_and_replaced_and_the_checksums_stay_valid(tmp_path):
     directory = saved(tmp_path / "model")
     config = load_model(directory).config
     assert read_alignment_heads(directory, config) == default_alignment_heads(config)
     for head in (0, 1):
         choice = AlignmentHeads(
-            looks=[AlignmentHead(layer=1, head=head, when="read")], measured_by="silver", pairs=7, aer=0.25
+            looks=[AlignmentHead(layer=1, head=head, when="read")], measured_by="learned", pairs=7, aer=0.25
         )
         write_alignment_heads(choice, directory)
         assert read_alignment_heads(directory, config) == choice
@@ -419,15 +421,17 @@ def test_a_choice_is_kept_and_replaced_and_the_directory_stays_sealed(tmp_path):
     assert not [path for path in directory.iterdir() if path.name.startswith(".")]
 
 
-def test_a_choice_that_is_damaged_or_of_another_model_is_refused(tmp_path):
+def test_a_selection_that_is_damaged_or_of_another_model_is_refused(tmp_path):
     directory = saved(tmp_path / "model")
     config = load_model(directory).config
     write_alignment_heads(AlignmentHeads(looks=[AlignmentHead(layer=0, head=5, when="read")]), directory)
-    with pytest.raises(DirectoryError, match=r"alignment\.json is no choice .* no layer 0, head 5"):
+    with pytest.raises(
+        DirectoryError, match=r"alignment\.json is not a valid selection .* no head 5 in decoder layer 0"
+    ):
         read_alignment_heads(directory, config)
     path = directory / "alignment.json"
     path.write_text(path.read_text().replace("5", "1"))
-    with pytest.raises(DirectoryError, match=r"alignment\.json has other contents"):
+    with pytest.raises(DirectoryError, match=r"alignment\.json does not match its checksum"):
         read_alignment_heads(directory, config)
     path.unlink()
     with pytest.raises(DirectoryError, match=r"alignment\.json is missing"):
@@ -435,16 +439,16 @@ def test_a_choice_that_is_damaged_or_of_another_model_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"looks": []}', '{"looks": [1]}', '{"looks": 5}', "[" * 5000])
-def test_what_is_no_choice_is_said_in_a_sentence(tmp_path, content):
+def test_an_invalid_selection_is_an_error(tmp_path, content):
     from glassformer.atomic_directory import add_file
 
     directory = saved(tmp_path / "model")
     add_file(directory, "alignment.json", content.encode())
-    with pytest.raises(DirectoryError, match="is no choice of heads"):
+    with pytest.raises(DirectoryError, match="is not a valid selection of heads"):
         read_alignment_heads(directory, load_model(directory).config)
 
 
-def test_a_file_that_the_manifest_does_not_name_is_not_read(tmp_path):
+def test_a_file_that_the_manifest_does_not_list_is_not_read(tmp_path):
     directory = saved(tmp_path / "model")
     config = load_model(directory).config
     choice = AlignmentHeads(looks=[AlignmentHead(layer=1, head=1, when="read")])
@@ -452,7 +456,7 @@ def test_a_file_that_the_manifest_does_not_name_is_not_read(tmp_path):
     assert read_alignment_heads(directory, config) == default_alignment_heads(config)
 
 
-def test_a_directory_without_a_manifest_keeps_no_choice(tmp_path):
+def test_a_directory_without_a_manifest_cannot_store_a_selection(tmp_path):
     directory = saved(tmp_path / "model")
     copy = tmp_path / "copy"
     shutil.copytree(directory, copy)

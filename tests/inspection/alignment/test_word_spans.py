@@ -1,4 +1,4 @@
-"""Words of tokens: every token of the text in exactly one word, in order, whatever the tokenizer's marks."""
+"""Words of tokens: every text token is in exactly one word, in order, with the marks of any tokenizer."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ TEXTS = ["a", "tired", "n", "'", "t", ".", ",", "(", "3", "€", "“", "-", "�
 
 @st.composite
 def marked_pieces(draw):
-    """Pieces with the marks of some tokenizer, tags and ends among them; for SentencePiece, spaces and bytes too."""
+    """Tokens with the marks of some tokenizer, including tags and ends; for SentencePiece, also spaces and bytes."""
     kind = draw(st.sampled_from(KINDS))
     pieces = st.builds(MARKED[kind], st.sampled_from(TEXTS), st.booleans())
     others = ["<2de>", "</s>"] + (["▁", "<0xE2>", "<0x82>", "<0xAC>", "<0x2E>"] if kind == "sentencepiece" else [])
@@ -45,7 +45,7 @@ def test_words_have_every_token_of_the_text_once_and_in_order(drawn, apart):
 
 
 @given(marked_pieces())
-def test_signs_apart_only_divide_what_stands_between_spaces(drawn):
+def test_splitting_punctuation_only_divides_words_between_spaces(drawn):
     pieces, marks = drawn
     whole, apart = words(pieces, marks, apart=False), words(pieces, marks)
     ends = {word.end for word in apart}
@@ -54,7 +54,7 @@ def test_signs_apart_only_divide_what_stands_between_spaces(drawn):
 
 
 @given(st.lists(st.sampled_from(["the", "tired,", "dog", "(it's", "so)", "3.5", "“Straße”", "U.S.", "ﷺ", "我们"])))
-def test_between_spaces_stand_the_texts_own_words(parts):
+def test_words_split_at_spaces_are_those_of_the_text(parts):
     own = tokenizer()
     text = " ".join(parts)
     ids = own.encode(text, "source")
@@ -63,7 +63,7 @@ def test_between_spaces_stand_the_texts_own_words(parts):
     assert "".join(texts(pieces, marks_of(own))) == "".join(text.split())
 
 
-def test_signs_at_the_edges_are_words_and_those_inside_are_not():
+def test_punctuation_at_the_edges_is_a_word_and_inside_is_not():
     pieces = ["▁The", "▁dog", "▁did", "n", "'", "t", ",", "▁the", "▁", "(", "cat", ")", ".", "</s>"]
     assert texts(pieces) == ["The", "dog", "didn't", ",", "the", "(", "cat", ")", "."]
     assert texts(pieces, apart=False) == ["The", "dog", "didn't,", "the", "(cat)."]
@@ -75,14 +75,14 @@ def test_bytes_stay_with_their_word_and_are_read():
     assert texts(["▁a", "<0xE2>", "</s>"]) == ["a\ufffd"]
 
 
-def test_spaces_belong_to_the_word_behind_them_else_to_the_one_before():
+def test_spaces_belong_to_the_word_after_them_else_to_the_one_before():
     spans = [(word.first, word.end) for word in words(["▁", "▁a", "▁", "▁b", "▁", "▁", "</s>"])]
     assert spans == [(0, 2), (2, 6)]
     assert words(["▁", "</s>"]) == []
     assert words([]) == []
 
 
-def test_where_a_language_has_no_spaces_every_piece_is_a_word():
+def test_in_scripts_without_spaces_every_token_is_a_word():
     assert texts(["▁我", "喜欢", "你", "。", "ok", "！", "</s>"]) == ["我", "喜欢", "你", "。", "ok", "！"]
 
 
@@ -90,7 +90,7 @@ def test_marks_are_guessed_from_pieces():
     assert texts(["Hel", "lo", "Ġworld", "!", "Ġâ", "Ģ", "ľ", "</s>"]) == ["Hello", "world", "!", "“"]
     assert texts(["did@@", "n@@", "'t", "go", ".", "</s>"]) == ["didn't", "go", "."]
     assert texts(["a", "b", "</s>"]) == ["a", "b"]
-    assert marks_in(["▁Ġa"]).cut == "sentencepiece"  # a letter of Maltese
+    assert marks_in(["▁Ġa"]).segmenter == "sentencepiece"  # a letter of Maltese
 
 
 def foreign(cut, model, vocabulary, **settings):
@@ -114,12 +114,12 @@ def foreign(cut, model, vocabulary, **settings):
         ),
     ],
 )
-def test_tokenizers_of_other_programs(made, text, wanted):
+def test_foreign_tokenizers(made, text, wanted):
     pieces = made.pieces(made.encode(text, "source"), "source")
     assert texts(pieces, marks_of(made)) == wanted
 
 
-def test_languages_and_tags_of_other_programs_are_no_words():
+def test_languages_and_tags_of_foreign_tokenizers_are_not_words():
     made = foreign(
         "words",
         b"",
@@ -135,14 +135,14 @@ def test_languages_and_tags_of_other_programs_are_no_words():
     assert texts(pieces, marks_of(made)) == ["a", "a"]
 
 
-def test_a_vocabulary_of_words_knows_unknown_ones():
+def test_the_unknown_token_of_a_word_vocabulary_is_a_word():
     pairs = [Pair(1, "the dog sleeps", "der Hund schläft")]
     own = train_tokenizer(TokenizerSettings(kind="word", vocab_size=20), lambda: pairs)
     pieces = own.pieces(own.encode("the cat sleeps", "source"), "source")
     assert texts(pieces, marks_of(own)) == ["the", "<unk>", "sleeps"]
 
 
-def test_our_own_tags_are_no_words():
+def test_tags_of_glassformer_tokenizers_are_not_words():
     pairs = [Pair(1, "<2de> the dog sleeps", "der Hund schläft")]
     own = train_tokenizer(TokenizerSettings(vocab_size=300, tags=["<2de>"]), lambda: pairs)
     pieces = own.pieces(own.encode("<2de> the dog", "source"), "source")

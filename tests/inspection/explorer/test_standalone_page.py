@@ -1,4 +1,4 @@
-"""Pages that carry their trace: the numbers in them are the trace's, nothing in them can get out or in."""
+"""Self-contained explorer pages: they hold the trace's exact numbers, escape all text, and need no network."""
 
 import base64
 import gzip
@@ -19,7 +19,7 @@ from glassformer.errors import DirectoryError, InputError
 from glassformer.inspection import Trace, trace
 from glassformer.inspection.explorer import Frame, packed
 from glassformer.inspection.explorer.standalone_page import SCRIPT, page_of
-from glassformer.inspection.tracing.trace_manifest import Folded, unfolded
+from glassformer.inspection.tracing.trace_manifest import TensorGroup, tensor_names
 from glassformer.translator import Translator
 from tests import small_translator
 from tests.examples import max_examples
@@ -35,7 +35,7 @@ HOSTILE = [
 
 
 class Parts(HTMLParser):
-    """The elements of a page and what stands in them, as a browser would cut it."""
+    """The elements of a page and their text, as a browser would parse them."""
 
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -55,7 +55,7 @@ class Parts(HTMLParser):
 
 
 def carried(page: str) -> tuple[dict, dict[str, torch.Tensor]]:
-    """What a page has with it."""
+    """The manifest and the tensors embedded in a page."""
     texts = {attributes.get("id"): text for attributes, text in Parts(page).all("script")}
     content = gzip.decompress(base64.b64decode(texts["glassformer-trace"]))
     return json.loads(texts["glassformer-saved"]), read_tensors(content)
@@ -74,12 +74,12 @@ def traced(translator):
 def test_the_numbers_in_a_page_are_the_traces_bit_for_bit(traced, tmp_path):
     traced.to_html(tmp_path / "page.html", name="small")
     about, tensors = carried((tmp_path / "page.html").read_text())
-    listed = unfolded(Folded(**one) for one in about["manifest"]["tensors"])
+    listed = tensor_names(TensorGroup(**one) for one in about["manifest"]["tensors"])
     kept = set(traced) - {name for name in traced if name.endswith(".heads_out") or name == "logits"}
     assert set(listed) == kept
     for name in listed:
         assert torch.equal(tensors[traced.about.same.get(name, name)], traced[name]), name
-    for name in unfolded(Folded(**one) for one in about["manifest"]["parameters"]):
+    for name in tensor_names(TensorGroup(**one) for one in about["manifest"]["parameters"]):
         owner = traced.about.shared.get(name, name)
         assert torch.equal(tensors[f"parameters.{owner}"], traced.parameter(name)), name
     assert about["model"]["name"] == "small"
@@ -116,7 +116,7 @@ def test_every_kind_of_model_has_a_page(config, seed):
     found = trace(made, request, search=Beam(size=2, max_length_ratio=0.5, max_length_extra=4))
     about, tensors = carried(page_of(found, packed(found)))
     assert about["manifest"]["config"]["decoder_layers"] == config.decoder_layers
-    listed = unfolded(Folded(**one) for one in about["manifest"]["tensors"])
+    listed = tensor_names(TensorGroup(**one) for one in about["manifest"]["tensors"])
     assert all(found.about.same.get(name, name) in tensors for name in listed)
 
 
@@ -160,30 +160,30 @@ def test_a_page_allows_its_one_script_and_nothing_else(traced):
         assert not any(str(attributes.get(name, "data:")).partition(":")[0] != "data" for name in ("src", "href")), tag
 
 
-def test_the_script_can_stand_in_a_page():
+def test_the_script_can_be_embedded_in_a_page():
     assert SCRIPT.stat().st_size < 350_000
     assert not re.search(r"\beval\(|new Function\(|\bimport\(", SCRIPT.read_text()), "the policy would refuse that"
 
 
-def test_a_large_page_is_refused_unless_asked_for(traced, tmp_path):
+def test_a_large_page_is_refused_unless_allowed(traced, tmp_path):
     path = tmp_path / "page.html"
-    with pytest.raises(InputError, match=r"would have [\d,]+ bytes, and 10,000 are the most"):
+    with pytest.raises(InputError, match=r"would have [\d,]+ bytes; the maximum is 10,000"):
         traced.to_html(path, largest=10_000)
     assert not path.exists()
     traced.to_html(path, largest=None)
-    with pytest.raises(InputError, match="detail is one of attention, full, and not 'everything'"):
+    with pytest.raises(InputError, match="Unknown detail 'everything' for the explorer; choose one of attention, full"):
         traced.to_html(path, "everything")
     with pytest.raises(DirectoryError, match="cannot be written"):
         traced.to_html(tmp_path / "nowhere" / "page.html")
 
 
-def test_half_is_half_as_large_and_says_so(traced):
+def test_half_precision_is_smaller_and_marked(traced):
     whole, half = (packed(traced, half=one, weights=False) for one in (False, True))
     assert len(half.numbers) < 0.7 * len(whole.numbers)
     assert json.loads(half.about)["half"] is True
 
 
-def test_bfloat16_becomes_something_that_a_page_can_read():
+def test_bfloat16_is_converted_for_the_page():
     made = build(_SMALL.config, 1, torch.bfloat16)
     found = trace(made, Request([5, 6, 2]), [7, 8, 2])
     _, tensors = carried(page_of(found, packed(found)))

@@ -1,4 +1,4 @@
-"""Figures: drawn from a trace alone, the same bytes every time, with the trace's own numbers in them."""
+"""Figures: drawn from a trace alone, deterministic to the byte, and showing the trace's own numbers."""
 
 import importlib.util
 import json
@@ -23,11 +23,11 @@ from glassformer.inspection import TokenNames, Trace, trace
 from glassformer.inspection.figures import VIEWS, figure
 from glassformer.inspection.figures.figure_numbers import rounded, weight
 from glassformer.inspection.figures.figure_options import FigureOptions
-from glassformer.inspection.figures.png import signs_drawn
+from glassformer.inspection.figures.png import with_symbol_font
 from glassformer.inspection.figures.renderer import BUNDLE, as_svg
 from glassformer.inspection.figures.views import view_data
 from tests.examples import ALL, cases, max_examples
-from tests.models import configs, seeds, talkative
+from tests.models import build_source_sensitive, configs, seeds
 from tests.processes import ROOT, glassformer, run_fresh
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -41,7 +41,7 @@ def street():
 
 
 @cache
-def told() -> Trace:
+def street_trace() -> Trace:
     return street().trace(SENTENCE)
 
 
@@ -54,40 +54,41 @@ def texts(svg: str) -> list[str]:
 
 
 def of(config, seed, given_target=False) -> Trace:
-    model = talkative(config, seed)
+    model = build_source_sensitive(config, seed)
     usable = [i for i in range(min(config.source_vocab_size, config.vocab_size)) if i != config.pad_id]
     source = [usable[(seed + step) % len(usable)] for step in range(4)] + [config.eos_id]
     return trace(model, Request(source), [usable[0], usable[-1], config.eos_id] if given_target else None)
 
 
 @pytest.mark.parametrize("dark", cases(False, more=[True]))
-def test_a_story_has_every_figure_with_what_it_shows_and_loads_nothing(dark, tmp_path):
+def test_a_story_has_every_figure_with_its_description_and_loads_nothing(dark, tmp_path):
     at = "decoder.layers.1.cross_attention"
-    page = told().story(name="street", at=at, head=2, token=8, dark=dark).html
+    page = street_trace().story(name="street", at=at, head=2, token=8, dark=dark).html
     assert SENTENCE.replace("'", "&#x27;") in page
     assert not re.search(r"<script|https?://(?!www\.w3\.org)|src=(?!\"data:)|url\((?!#)", page)
-    own = {
+    options = {
         "qkv": {"at": at, "token": 8},
         "attention": {"at": at, "token": 8},
         "concat": {"at": at, "token": 8},
         "film": {},
     }
     places = [
-        page.index(figure(told(), view, head=2, dark=dark, caption=False, **given).svg) for view, given in own.items()
+        page.index(figure(street_trace(), view, head=2, dark=dark, caption=False, **given).svg)
+        for view, given in options.items()
     ]
     assert places == sorted(places)
     assert page.count("<figure") == page.count("<figcaption>") == len(VIEWS)
-    one_head = figure(told(), "attention", at=at, head=0, caption=False).svg
-    assert one_head in told().story(at=at, head=None).html  # as who asks for none on the command line
-    told().story().save(tmp_path / "it.html")
-    with pytest.raises(InputError, match="is not"):
-        told().story().save(tmp_path / "it.svg")
-    with pytest.raises(InputError, match="No attention is at"):
-        told().story(at="encoder.layers.9.self_attention")
+    one_head = figure(street_trace(), "attention", at=at, head=0, caption=False).svg
+    assert one_head in street_trace().story(at=at, head=None).html  # as the command does without --head
+    street_trace().story().save(tmp_path / "it.html")
+    with pytest.raises(InputError, match=r"is not an \.html file"):
+        street_trace().story().save(tmp_path / "it.svg")
+    with pytest.raises(InputError, match=r"There is no attention 'encoder\.layers\.9"):
+        street_trace().story(at="encoder.layers.9.self_attention")
 
 
-def test_a_story_names_what_its_trace_has_nothing_for(tmp_path):
-    told().save(tmp_path / "slim.safetensors", "attention")
+def test_a_story_names_the_figures_that_its_trace_has_no_tensors_for(tmp_path):
+    street_trace().save(tmp_path / "slim.safetensors", "attention")
     page = Trace.load(tmp_path / "slim.safetensors").story().html
     assert 0 < page.count("<figure") < len(VIEWS)
     assert page.count("Not drawn") == len(VIEWS) - page.count("<figure")
@@ -99,15 +100,15 @@ def test_a_story_names_what_its_trace_has_nothing_for(tmp_path):
 @pytest.mark.parametrize(
     ("dark", "width"), cases((False, "178mm"), (True, "86mm"), more=[(False, "86mm"), (True, "178mm")])
 )
-def test_a_figure_is_well_formed_and_says_what_it_shows(view, dark, width):
-    drawn = figure(told(), view, dark=dark, width=width)
+def test_a_figure_is_well_formed_and_has_a_description(view, dark, width):
+    drawn = figure(street_trace(), view, dark=dark, width=width)
     root = ElementTree.fromstring(drawn.svg)
     assert root.get("width") == width
     assert root.find(f"{SVG}title").text == drawn.title
     assert root.find(f"{SVG}desc").text == drawn.description
     assert re.search(r"\d", drawn.description)
     assert drawn.title in drawn._repr_mimebundle_()["text/plain"]
-    # Nothing from outside: pictures lie inside, patterns are its own.
+    # Nothing external: images are embedded, patterns are defined inside.
     links = re.findall(r'(?:href|src)="([^"]{0,12})', drawn.svg) + re.findall(r"url\(([^)]*)\)", drawn.svg)
     assert all(link.startswith(("data:image/p", "#")) for link in links)
     assert not re.search(r'[="\s,]-?0*\.?NaN|undefined|Infinity', drawn.svg)
@@ -115,24 +116,24 @@ def test_a_figure_is_well_formed_and_says_what_it_shows(view, dark, width):
 
 @pytest.mark.parametrize("view", cases("attention", "film", more=sorted(set(VIEWS) - {"attention", "film"})))
 def test_the_same_trace_gives_the_same_bytes_in_every_thread(view):
-    once = figure(told(), view).svg
+    once = figure(street_trace(), view).svg
     with ThreadPoolExecutor(3) as threads:
-        again = list(threads.map(lambda _: figure(told(), view).svg, range(3)))
+        again = list(threads.map(lambda _: figure(street_trace(), view).svg, range(3)))
     assert again == [once] * 3
 
 
 @pytest.mark.parametrize("view", [*OF_AN_ATTENTION, "bridge", "film"])
-def test_every_token_is_there_as_text(view):
-    written = texts(figure(told(), view, caption=False).svg)
-    tokens = told().target if view == "film" else told().source
+def test_every_token_appears_as_text(view):
+    written = texts(figure(street_trace(), view, caption=False).svg)
+    tokens = street_trace().target if view == "film" else street_trace().source
     for piece in tokens:
-        start = piece.removeprefix("▁")[:4]  # the longest are cut
+        start = piece.removeprefix("▁")[:4]  # long tokens are truncated
         assert any(text.startswith(start) for text in written), (view, piece)
 
 
 @cache
 def measure():
-    """How wide the renderer takes a text to be: as wide as in the widest of common fonts."""
+    """The renderer's estimate of text width: the width in the widest of the common fonts."""
     import quickjs
 
     context = quickjs.Context()
@@ -141,7 +142,7 @@ def measure():
 
 
 def placed(element: ElementTree.Element, dx: float = 0, dy: float = 0):
-    """Every text that lies level: its box and what it says. Each <g> may move what is in it."""
+    """Bounding box and content of every horizontal text. A <g> may translate its children."""
     if moved := re.match(r"translate\((\S+) (\S+)\)", element.get("transform", "")):
         dx, dy = dx + float(moved[1]), dy + float(moved[2])
     if element.tag == f"{SVG}text" and "rotate" not in element.get("transform", ""):
@@ -159,9 +160,9 @@ def placed(element: ElementTree.Element, dx: float = 0, dy: float = 0):
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("width", ["86mm", "178mm"])
-def test_no_text_lies_on_another_or_beyond_the_edge(view, width):
-    for at in told().attentions[:: 1 if ALL else 4] if view in OF_AN_ATTENTION else [None]:
-        root = ElementTree.fromstring(figure(told(), view, at=at, width=width).svg)
+def test_texts_do_not_overlap_or_leave_the_page(view, width):
+    for at in street_trace().attentions[:: 1 if ALL else 4] if view in OF_AN_ATTENTION else [None]:
+        root = ElementTree.fromstring(figure(street_trace(), view, at=at, width=width).svg)
         boxes = list(placed(root))
         right = float(root.get("viewBox").split()[2])
         for number, (left, top, end, ground, text) in enumerate(boxes):
@@ -176,12 +177,12 @@ def test_no_text_lies_on_another_or_beyond_the_edge(view, width):
 @given(configs(), seeds, st.data())
 @max_examples(25)
 def test_any_model_can_be_drawn(config, seed, data):
-    """Unequal depths, norms first and last, any number of heads, relative, rotary, recurrent."""
-    found = of(config, seed)
+    """Unequal depths, pre- and post-norm, any number of heads, relative and rotary positions, recurrent decoders."""
+    traced = of(config, seed)
     view = data.draw(st.sampled_from(list(VIEWS)))
-    at = data.draw(st.sampled_from(found.attentions)) if view in OF_AN_ATTENTION else None
+    at = data.draw(st.sampled_from(traced.attentions)) if view in OF_AN_ATTENTION else None
     head = data.draw(st.integers(0, config.n_heads - 1))
-    drawn = figure(found, view, at=at, head=head, width=data.draw(st.sampled_from(["86mm", "178mm"])))
+    drawn = figure(traced, view, at=at, head=head, width=data.draw(st.sampled_from(["86mm", "178mm"])))
     ElementTree.fromstring(drawn.svg)
     assert "NaN" not in drawn.svg
     assert "undefined" not in drawn.svg
@@ -189,69 +190,69 @@ def test_any_model_can_be_drawn(config, seed, data):
 
 @given(configs(decoder_ssru=True, positions="sinusoidal"), seeds)
 @max_examples(4)
-def test_a_recurrent_decoder_says_that_it_has_no_self_attention(config, seed):
-    found = of(config, seed, given_target=True)
-    assert "has no self-attention" in figure(found, "film").description
+def test_a_recurrent_decoder_has_no_self_attention_to_draw(config, seed):
+    traced = of(config, seed, given_target=True)
+    assert "has no self-attention" in figure(traced, "film").description
     with pytest.raises(InputError, match="has no self-attention"):
-        figure(found, "attention", at="decoder.layers.0.self_attention")
+        figure(traced, "attention", at="decoder.layers.0.self_attention")
 
 
 @given(configs(decoder_ssru=False), seeds)
 @max_examples(4)
-def test_what_is_masked_is_hatched_and_not_0(config, seed):
-    found = of(config, seed, given_target=True)
+def test_masked_positions_are_hatched_and_not_0(config, seed):
+    traced = of(config, seed, given_target=True)
     at = "decoder.layers.0.self_attention"
-    data = view_data(found, "attention", FigureOptions(at=at))
+    data = view_data(traced, "attention", FigureOptions(at=at))
     for head in data["weights"]:
         cells = torch.tensor([value is None for value in head["values"]]).view(head["rows"], head["cols"])
         assert torch.equal(cells, torch.ones(3, 3, dtype=torch.bool).triu(1))
-    drawn = figure(found, "attention", at=at).svg
+    drawn = figure(traced, "attention", at=at).svg
     assert "<pattern" in drawn
     assert "masked" in texts(drawn)
 
 
 def test_the_softmax_shows_the_traces_probabilities():
-    found = told()
-    position = found.target.index("▁es")
-    drawn = figure(found, "softmax", token="es", caption=False)
+    traced = street_trace()
+    position = traced.target.index("▁es")
+    drawn = figure(traced, "softmax", token="es", caption=False)
     written = texts(drawn.svg)
-    p = found["output.log_probability"][position].exp().item()
+    p = traced["output.log_probability"][position].exp().item()
     assert f"{p:.2f} written" in written
-    likeliest = pieces(found["output.likeliest"][position, :10].tolist())
+    likeliest = pieces(traced["output.likeliest"][position, :10].tolist())
     assert [text for text in written if f"▁{text}" in likeliest or text in likeliest] == [
         piece.removeprefix("▁") for piece in likeliest
     ]
-    data = view_data(found, "softmax", FigureOptions(token="es", likeliest=7))
+    data = view_data(traced, "softmax", FigureOptions(token="es", likeliest=7))
     shown = sum(one["probability"] for one in data["likeliest"]) + data["rest"]["probability"]
     assert shown == pytest.approx(1, abs=1e-3)
-    assert data["rest"]["count"] == found.config.vocab_size - 7
+    assert data["rest"]["count"] == traced.config.vocab_size - 7
 
 
 def test_the_description_names_the_strongest_of_the_trace():
-    found = told()
+    traced = street_trace()
     at, head = "decoder.layers.1.cross_attention", 1
-    row = found.target.index("▁es")
-    weights = found[f"{at}.weights"][head, row]
-    best = found.source[int(weights.argmax())].removeprefix("▁")
-    said = figure(found, "attention", at=at, head=head, token="es").description
-    assert f"after weil, predicting es, looks most at {best} {weights.max():.3f}" in said
+    row = traced.target.index("▁es")
+    weights = traced[f"{at}.weights"][head, row]
+    best = traced.source[int(weights.argmax())].removeprefix("▁")
+    description = figure(traced, "attention", at=at, head=head, token="es").description
+    assert f"after weil, predicting es, looks most at {best} {weights.max():.3f}" in description
 
 
-def test_the_bridge_says_whose_the_matrices_are():
-    found = told()
-    own = figure(found, "bridge").svg
-    assert texts(own).count("own") == 2 * found.config.decoder_layers
-    assert texts(own).count("≠") == found.config.decoder_layers
+def test_the_bridge_shows_which_matrices_are_shared():
+    traced = street_trace()
+    unshared = figure(traced, "bridge").svg
+    assert texts(unshared).count("own") == 2 * traced.config.decoder_layers
+    assert texts(unshared).count("≠") == traced.config.decoder_layers
     first, second = (f"decoder.layers.{i}.cross_attention.k_proj.weight" for i in range(2))
-    about = found.about.model_copy(update={"shared": found.about.shared | {second: first}})
-    shared = Trace(about, found.kept, found.tree, found.parameters)
+    about = traced.about.model_copy(update={"shared": traced.about.shared | {second: first}})
+    shared = Trace(about, traced.loaders, traced.tree, traced.parameters)
     written = texts(figure(shared, "bridge").svg)
     assert written.count("own") == 2
     assert any(text.startswith("shared with dec") for text in written)
 
 
 def test_a_trace_saved_without_weights_is_drawn_without_them(tmp_path):
-    told().save(tmp_path / "trace.safetensors", half=True)
+    street_trace().save(tmp_path / "trace.safetensors", half=True)
     loaded = Trace.load(tmp_path / "trace.safetensors")
     for view in VIEWS:
         drawn = figure(loaded, view)
@@ -260,21 +261,21 @@ def test_a_trace_saved_without_weights_is_drawn_without_them(tmp_path):
 
 
 def test_attention_can_be_drawn_from_the_smallest_trace(tmp_path):
-    told().save(tmp_path / "trace.safetensors", detail="attention")
+    street_trace().save(tmp_path / "trace.safetensors", detail="attention")
     loaded = Trace.load(tmp_path / "trace.safetensors")
     for at in loaded.attentions:
-        assert figure(loaded, "attention", at=at).svg == figure(told(), "attention", at=at).svg
+        assert figure(loaded, "attention", at=at).svg == figure(street_trace(), "attention", at=at).svg
 
 
-def test_scripts_that_run_to_the_left_stand_as_they_are_read():
+def test_right_to_left_scripts_are_drawn_from_right_to_left():
     arabic = ["▁لم", "▁يعبر", "▁الحيوان", "▁الشارع", "</s>"]
     config = street().model.config
     names = TokenNames(pieces=lambda ids, side: [arabic[i % 5] for i in ids], text=lambda ids, side: "")
-    found = trace(street().model, Request([5, 6, 7, 8, config.eos_id]), [5, 6, config.eos_id], names=names)
-    drawn = figure(found, "attention", at="decoder.layers.0.cross_attention", head=0)
+    traced = trace(street().model, Request([5, 6, 7, 8, config.eos_id]), [5, 6, config.eos_id], names=names)
+    drawn = figure(traced, "attention", at="decoder.layers.0.cross_attention", head=0)
     columns = [e for e in ElementTree.fromstring(drawn.svg).iter(f"{SVG}text") if "rotate" in e.get("transform", "")]
     columns.sort(key=lambda element: float(element.get("x")))
-    assert [element.text for element in columns] == [one.removeprefix("▁") for one in found.source[::-1]]
+    assert [element.text for element in columns] == [one.removeprefix("▁") for one in traced.source[::-1]]
     assert "from right to left" in drawn.description
 
 
@@ -282,28 +283,28 @@ def test_tokens_of_any_kind_make_well_formed_files():
     strange = ["▁<b>&\"'", "\x00\x1b", "▁", "a" * 300, "\ud800", "🦓", "é́", "]]>", "--"]
     config = street().model.config
     names = TokenNames(pieces=lambda ids, side: [strange[i % len(strange)] for i in ids], text=lambda ids, side: "")
-    found = trace(street().model, Request([*range(9, 18), config.eos_id]), [*range(18, 27)], names=names)
+    traced = trace(street().model, Request([*range(9, 18), config.eos_id]), [*range(18, 27)], names=names)
     for view in set(VIEWS) - {"beam"}:
-        ElementTree.fromstring(figure(found, view).svg)
+        ElementTree.fromstring(figure(traced, view).svg)
 
 
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=9))
-def test_numbers_keep_four_digits(numbers):
+def test_numbers_keep_four_significant_digits(numbers):
     for number, kept in zip(numbers, rounded(torch.tensor(numbers, dtype=torch.float64)), strict=True):
         assert kept == float(f"{number:.4g}")
 
 
-def test_large_weights_are_handed_over_as_means_of_bins():
+def test_large_weights_are_reduced_to_means_of_bins():
     table = weight(torch.arange(300.0 * 130).view(300, 130), 300, 130)
     assert (table["rows"], table["cols"], table["perRow"], table["perCol"]) == (300, 130, 3, 2)
     assert len(table["values"]) == 100 * 65
     assert table["values"][0] == pytest.approx(torch.tensor([0.0, 1, 130, 131, 260, 261]).mean().item(), rel=1e-3)
 
 
-def test_of_a_png_only_texts_with_rare_signs_change_their_font():
-    """resvg takes a serif for the whole of a text in which the first font lacks one sign."""
+def test_in_a_png_only_texts_with_rare_symbols_change_their_font():
+    """resvg sets a whole text in a serif font if the first font lacks one symbol."""
     svg = "<svg><desc>a → b</desc><text x='1'>1st <tspan>−0.5</tspan></text><text>plain</text><text>√K</text></svg>"
-    drawn = signs_drawn(svg)
+    drawn = with_symbol_font(svg)
     changed = re.sub(r' font-family="[^"]*"', "", drawn)
     assert changed == svg
     assert [text.startswith("<text font-family") for text in re.findall(r"<text.*?</text>", drawn)] == [
@@ -314,7 +315,7 @@ def test_of_a_png_only_texts_with_rare_signs_change_their_font():
 
 
 def test_png_and_svg_files(tmp_path):
-    drawn = told().figure("attention", head=2, token="it")
+    drawn = street_trace().figure("attention", head=2, token="it")
     drawn.save(tmp_path / "it.svg")
     drawn.save(tmp_path / "it.png")
     assert (tmp_path / "it.svg").read_text(encoding="utf-8") == drawn.svg == drawn._repr_svg_()
@@ -329,19 +330,23 @@ def test_png_and_svg_files(tmp_path):
 @pytest.mark.parametrize(
     ("view", "options", "complaint"),
     [
-        ("attn", {}, "No view is called 'attn'"),
-        ("attention", {"at": "encoder.layers.9.self_attention"}, "No attention is at"),
-        ("attention", {"head": 4}, "There are 4 heads"),
-        ("attention", {"token": "horse"}, "No token is 'horse'"),
-        ("softmax", {"token": 99}, "none is 99"),
-        ("film", {"at": "encoder.layers.0"}, "none of the 2 decoder layers"),
+        ("attn", {}, "There is no view 'attn'"),
+        (
+            "attention",
+            {"at": "encoder.layers.9.self_attention"},
+            "There is no attention 'encoder.layers.9.self_attention'",
+        ),
+        ("attention", {"head": 4}, "Head 4 is out of range (0 to 3)"),
+        ("attention", {"token": "horse"}, "There is no token 'horse'"),
+        ("softmax", {"token": 99}, "Position 99 is out of range"),
+        ("film", {"at": "encoder.layers.0"}, "is not within a decoder layer (decoder.layers.0 to decoder.layers.1)"),
         ("attention", {"colour": "red"}, "colour"),
         ("attention", {"width": "10cm"}, "width"),
     ],
 )
-def test_what_cannot_be_drawn_is_said_in_one_sentence(view, options, complaint):
+def test_invalid_options_are_errors(view, options, complaint):
     with pytest.raises((InputError, SettingsError), match=re.escape(complaint)):
-        figure(told(), view, **options)
+        figure(street_trace(), view, **options)
 
 
 def test_no_tree_without_a_search():
@@ -351,16 +356,16 @@ def test_no_tree_without_a_search():
 
 def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "resvg_py", None)
-    drawn = figure(told(), "softmax")
+    drawn = figure(street_trace(), "softmax")
     with pytest.raises(GlassformerError, match=re.escape("pip install 'glassformer[figures]'")):
         drawn.png(scale=1.25)
-    with ThreadPoolExecutor(1) as fresh:  # whose thread has no renderer yet
+    with ThreadPoolExecutor(1) as fresh:  # a thread that has no renderer yet
         monkeypatch.setitem(sys.modules, "quickjs", None)
         with pytest.raises(GlassformerError, match=re.escape("pip install 'glassformer[figures]'")):
-            fresh.submit(figure, told(), "softmax").result()
+            fresh.submit(figure, street_trace(), "softmax").result()
 
 
-def test_drawing_brings_its_packages_only_when_it_draws():
+def test_the_drawing_packages_are_imported_only_when_drawing():
     run_fresh("""
         import sys
         import glassformer.inspection.figures
@@ -376,15 +381,15 @@ process.stdout.write(JSON.stringify(input.map((one) => glassformerFigures.render
 """
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed: QuickJS is not compared with it")
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_quickjs_draws_the_bytes_that_node_draws():
     options = {"width": 178, "dark": False, "caption": True}
-    asked = [[view, view_data(told(), view, FigureOptions()), options] for view in VIEWS]
+    inputs = [[view, view_data(street_trace(), view, FigureOptions()), options] for view in VIEWS]
     done = subprocess.run(
-        ["node", "-e", NODE, str(BUNDLE)], input=json.dumps(asked), capture_output=True, text=True, check=True
+        ["node", "-e", NODE, str(BUNDLE)], input=json.dumps(inputs), capture_output=True, text=True, check=True
     )
-    for (view, data, look), theirs in zip(asked, json.loads(done.stdout), strict=True):
-        assert as_svg(view, data, look) == theirs, view
+    for (view, data, style), by_node in zip(inputs, json.loads(done.stdout), strict=True):
+        assert as_svg(view, data, style) == by_node, view
 
 
 @cache
@@ -396,7 +401,7 @@ def write_figures():
 
 
 def test_the_figures_of_the_docs_are_what_the_model_draws():
-    """If this fails, the built-in model, a tap or the renderer changed: look at the pictures, then `make figures`."""
+    """If this fails, the built-in model, a tap or the renderer changed: check the figures, then run `make figures`."""
     script = write_figures()
     translator = script.translator()
     drawn = script.figures(translator.trace(script.SENTENCE))
@@ -406,7 +411,7 @@ def test_the_figures_of_the_docs_are_what_the_model_draws():
     assert (script.DIRECTORY / "README.md").read_text(encoding="utf-8") == script.gallery(drawn)
 
 
-def test_the_command_lists_the_views_that_there_are():
+def test_the_command_lists_the_existing_views():
     assert VIEWS_OF_THE_COMMAND == VIEWS
 
 

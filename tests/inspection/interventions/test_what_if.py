@@ -1,4 +1,4 @@
-"""What-ifs do what they say: each is compared with the same thing done to the weights or the inputs by hand."""
+"""Interventions: each is compared with the same change made to the weights or the inputs by hand."""
 
 import copy
 import math
@@ -30,7 +30,7 @@ from tests.models import build, configs, seeds, sources, targets
 from tests.small_translator import model as small_model
 from tests.small_translator import tokenizer as small_tokenizer
 
-HOW = Beam(size=2, max_length_ratio=0.5, max_length_extra=4)
+SEARCH = Beam(size=2, max_length_ratio=0.5, max_length_extra=4)
 
 
 def one(config, seed) -> Request:
@@ -59,21 +59,21 @@ def attention(model, name):
 @given(configs(), seeds)
 def test_no_change_changes_nothing_and_the_model_is_left_alone(config, seed):
     model = build(config, seed)
-    before = trace(model, one(config, seed), search=HOW)
+    before = trace(model, one(config, seed), search=SEARCH)
     after = what_if(model, before, [])
     assert torch.equal(after.after["logits"], before["logits"])
     assert after.differences == [0] * before.steps
     assert after.changed_words == []
     weights = copy.deepcopy(model.state_dict())
     what_if(model, before, [RemoveHead(at="decoder.layers.0.cross_attention", head=0)])
-    assert not any(tap.heard for tap in taps(model).values())
+    assert not any(tap.has_listeners for tap in taps(model).values())
     assert all(torch.equal(weights[name], now) for name, now in model.state_dict().items())
 
 
 @max_examples(20)
 @given(configs(), seeds, st.integers(0, 100))
 @torch.no_grad()
-def test_a_head_without_its_columns_of_w_o_is_a_head_removed(config, seed, draw):
+def test_removing_a_head_equals_zeroing_its_columns_of_w_o(config, seed, draw):
     model = build(config, seed)
     name, head = chosen(model, draw)
     removed = logits(model, config, seed, RemoveHead(at=name, head=head))
@@ -84,11 +84,11 @@ def test_a_head_without_its_columns_of_w_o_is_a_head_removed(config, seed, draw)
 
 @max_examples(20)
 @given(configs(), seeds, st.integers(0, 100))
-def test_an_averaged_head_says_its_mean_everywhere(config, seed, draw):
+def test_an_averaged_head_has_its_mean_everywhere(config, seed, draw):
     model = build(config, seed)
     name, head = chosen(model, draw)
-    before = trace(model, one(config, seed), search=HOW)
-    after = trace(model, one(config, seed), search=HOW, changes=[AverageHead(at=name, head=head)])
+    before = trace(model, one(config, seed), search=SEARCH)
+    after = trace(model, one(config, seed), search=SEARCH, changes=[AverageHead(at=name, head=head)])
     context = after[f"{name}.context"][head]
     mean = before[f"{name}.context"][head].mean(0)
     torch.testing.assert_close(context, mean.expand_as(context))
@@ -96,7 +96,7 @@ def test_an_averaged_head_says_its_mean_everywhere(config, seed, draw):
 
 @max_examples(20)
 @given(configs(), seeds, st.integers(0, 100))
-def test_a_cut_edge_has_no_weight_and_its_share_goes_to_the_others(config, seed, draw):
+def test_a_cut_edge_has_weight_0_and_the_others_are_renormalised(config, seed, draw):
     model = build(config, seed)
     name, head = chosen(model, draw)
     change = CutEdge(at=name, query=2, key=draw % 3, head=head)
@@ -110,16 +110,16 @@ def test_a_cut_edge_has_no_weight_and_its_share_goes_to_the_others(config, seed,
     torch.testing.assert_close(after[f"{name}.weights"][head, others], before[f"{name}.weights"][head, others])
 
 
-def test_an_edge_that_is_all_a_position_sees_must_stay():
+def test_the_only_edge_of_a_position_cannot_be_removed():
     model = small_model()
     before = trace(model, Request([5, 6, 2]), [7, 2])
-    with pytest.raises(InputError, match="sees nothing but 0: this edge stays"):
+    with pytest.raises(InputError, match="attends to position 0 only: this edge cannot be removed"):
         what_if(model, before, [CutEdge(at="decoder.layers.0.self_attention", query=0, key=0)])
 
 
 @max_examples(20)
 @given(configs(), seeds, st.integers(0, 100), st.booleans())
-def test_uniform_attention_looks_at_all_alike(config, seed, draw, every_head):
+def test_uniform_attention_weights_all_visible_positions_equally(config, seed, draw, every_head):
     model = build(config, seed)
     name, head = chosen(model, draw)
     change = UniformAttention(at=name, head=None if every_head else head)
@@ -131,7 +131,7 @@ def test_uniform_attention_looks_at_all_alike(config, seed, draw, every_head):
 @max_examples(20)
 @given(configs(), seeds, st.integers(0, 100))
 @torch.no_grad()
-def test_a_feed_forward_that_says_0_is_one_skipped(config, seed, draw):
+def test_skipping_a_feed_forward_equals_zeroing_its_output(config, seed, draw):
     model = build(config, seed)
     layers = [
         f"{stack}.layers.{i}" for stack in ("encoder", "decoder") for i in range(len(getattr(model, stack).layers))
@@ -148,29 +148,29 @@ def test_a_feed_forward_that_says_0_is_one_skipped(config, seed, draw):
 @max_examples(20)
 @given(configs(), seeds, st.integers(0, 100), st.integers(0, 100))
 @torch.no_grad()
-def test_matrices_of_another_are_matrices_copied_from_it(config, seed, draw, other):
+def test_replaced_matrices_equal_copied_matrices(config, seed, draw, other):
     model = build(config, seed)
     (name, _), (by, _) = chosen(model, draw), chosen(model, other)
     replaced = logits(model, config, seed, ReplaceMatrices(at=name, by=by))
     for letter in "kv":
-        mine, theirs = (getattr(attention(model, which), f"{letter}_proj") for which in (name, by))
-        mine.load_state_dict(theirs.state_dict())
+        projection, other_projection = (getattr(attention(model, which), f"{letter}_proj") for which in (name, by))
+        projection.load_state_dict(other_projection.state_dict())
     torch.testing.assert_close(replaced, logits(model, config, seed))
 
 
 @max_examples(20)
 @given(configs(decoder_layers=2), seeds)
 @torch.no_grad()
-def test_two_attentions_can_change_their_matrices_with_each_other(config, seed):
-    """Each takes the other's own, not what the other has taken."""
+def test_two_attentions_can_swap_their_matrices(config, seed):
+    """Each uses the other's original matrices, not its replaced ones."""
     model = build(config, seed)
     one_, two = (f"decoder.layers.{i}.cross_attention" for i in range(2))
     swapped = logits(model, config, seed, ReplaceMatrices(at=one_, by=two), ReplaceMatrices(at=two, by=one_))
     for letter in "kv":
-        mine, theirs = (getattr(attention(model, which), f"{letter}_proj") for which in (one_, two))
-        old = copy.deepcopy(mine.state_dict())
-        mine.load_state_dict(theirs.state_dict())
-        theirs.load_state_dict(old)
+        projection, other_projection = (getattr(attention(model, which), f"{letter}_proj") for which in (one_, two))
+        old = copy.deepcopy(projection.state_dict())
+        projection.load_state_dict(other_projection.state_dict())
+        other_projection.load_state_dict(old)
     torch.testing.assert_close(swapped, logits(model, config, seed))
 
 
@@ -186,43 +186,43 @@ def test_other_tokens_are_another_source_and_a_prefix_is_kept(config, seed):
     assert after.about.asked.ids == request.source
     assert torch.equal(after["logits"], trace(model, Request(source), target_of(config, seed))["logits"])
     first = next(token for token in range(config.vocab_size) if token not in (config.pad_id, config.eos_id))
-    forced = what_if(model, trace(model, request, search=HOW), [ForcePrefix(ids=[first, first])]).after
+    forced = what_if(model, trace(model, request, search=SEARCH), [ForcePrefix(ids=[first, first])]).after
     assert forced.about.target.ids[:2] == [first, first]
 
 
 @max_examples(20)
 @given(configs(), seeds, st.integers(0, 100), st.integers(0, 100))
 def test_what_ifs_compose(config, seed, draw, other):
-    """One after another = both at once; and in any order, where they are about different things."""
+    """Applied one after another or all at once, the result is the same; and in any order, if they are independent."""
     model = build(config, seed)
-    before = trace(model, one(config, seed), search=HOW)
+    before = trace(model, one(config, seed), search=SEARCH)
     name, head = chosen(model, draw)
     a = RemoveHead(at=name, head=head)
     b = UniformAttention(at=chosen(model, other)[0])
     c = ReplaceToken(position=0, ids=[before.about.source.ids[1]])
-    together = trace(model, one(config, seed), search=HOW, changes=[a, b, c])
+    together = trace(model, one(config, seed), search=SEARCH, changes=[a, b, c])
     in_turn = what_if(model, what_if(model, what_if(model, before, [a]).after, [b]).after, [c]).after
     assert in_turn.about == together.about
     assert torch.equal(in_turn["logits"], together["logits"])
-    turned = trace(model, one(config, seed), together.about.target.ids, search=HOW, changes=[c, b, a])
-    torch.testing.assert_close(turned["logits"], together["logits"])
+    reordered = trace(model, one(config, seed), together.about.target.ids, search=SEARCH, changes=[c, b, a])
+    torch.testing.assert_close(reordered["logits"], together["logits"])
 
 
 @max_examples(20)
 @given(configs(), seeds)
 def test_a_change_that_names_positions_is_searched_without_a_cache_and_finds_the_same(config, seed):
-    """A cut beyond the sentence's end cuts nothing."""
+    """Cutting an edge beyond the end of the sentence has no effect."""
     model, request = build(config, seed), one(config, seed)
     far = CutEdge(at="decoder.layers.0.cross_attention", query=500, key=0)
-    [[best]] = search(PlainStepModel(model), [request], HOW)
-    found = trace(model, request, search=HOW, changes=[far])
-    assert sum(found.log_probabilities) == pytest.approx(best.log_probability, rel=1e-9, abs=1e-9)
+    [[best]] = search(PlainStepModel(model), [request], SEARCH)
+    traced = trace(model, request, search=SEARCH, changes=[far])
+    assert sum(traced.log_probabilities) == pytest.approx(best.log_probability, rel=1e-9, abs=1e-9)
 
 
 @max_examples(15)
 @given(configs(encoder_layers=1, decoder_layers=1), seeds)
 @torch.no_grad()
-def test_a_head_that_says_nothing_is_worth_nothing(config, seed):
+def test_a_head_without_output_has_loss_0(config, seed):
     model = build(config, seed)
     attention(model, "decoder.layers.0.cross_attention").out_proj.weight[:, : config.d_head] = 0
     texts = [one(config, seed).source, one(config, seed + 1).source]
@@ -238,10 +238,13 @@ def test_a_head_that_says_nothing_is_worth_nothing(config, seed):
     ("change", "words"),
     [
         (RemoveHead(at="decoder.layers.9.cross_attention", head=0), "no attention 'decoder.layers.9.cross_attention'"),
-        (RemoveHead(at="decoder.layers.0.cross_attention", head=7), "has 2 heads, counted from 0, and none is 7"),
+        (
+            RemoveHead(at="decoder.layers.0.cross_attention", head=7),
+            r"Head 7 of decoder.layers.0.cross_attention is out of range \(0 to 1\)",
+        ),
         (SkipFeedForward(at="decoder"), "decoder has no feed-forward"),
         (ReplaceMatrices(at="decoder.layers.0.cross_attention", by="encoder"), "no attention 'encoder'"),
-        (ReplaceToken(position=90, ids=[5]), "none at position 90"),
+        (ReplaceToken(position=90, ids=[5]), r"Source position 90 is out of range \(0 to 2\)"),
     ],
 )
 def test_what_the_model_does_not_have_is_named(change, words):
@@ -254,38 +257,38 @@ def street() -> Translator:
     return Translator.load("street")
 
 
-SEED = "The animal didn't cross the street because it was too tired."
+SENTENCE = "The animal didn't cross the street because it was too tired."
 
 
 def test_what_if_tired_were_wide(street):
-    before = street.trace(SEED)
-    assert before.translation == street(SEED)
+    before = street.trace(SENTENCE)
+    assert before.translation == street(SENTENCE)
     tired_or_wide = street.what_if(before, street.replacing(before, "tired", "wide"))
     assert tired_or_wide.changed_words == [("es", "sie"), ("müde", "breit")]
-    assert tired_or_wide.after.text == SEED.replace("tired", "wide")
+    assert tired_or_wide.after.text == SENTENCE.replace("tired", "wide")
     pronoun = before.target.index("▁es")
     assert tired_or_wide.differences[pronoun] < -1
-    with pytest.raises(InputError, match="'horse' does not stand in"):
+    with pytest.raises(InputError, match="'horse' does not occur in"):
         street.replacing(before, "horse", "dog")
 
 
 def test_a_changed_translator_can_be_scored(street):
-    sources_ = [SEED, SEED.replace("tired", "wide")]
+    sources_ = [SENTENCE, SENTENCE.replace("tired", "wide")]
     references = street.translate(sources_)
     at = "decoder.layers.1.cross_attention"
     without = street.changed(*(RemoveHead(at=at, head=head) for head in range(street.model.config.n_heads)))
     assert score(without.translate(sources_), references).chrf < score(references, references).chrf
-    assert street.translate(sources_) == references, "the first stays as it is"
+    assert street.translate(sources_) == references, "the original translator is unchanged"
     assert street.changed().translate(sources_) == references
     averaged = street.changed(AverageHead(at=at, head=0), average_over=sources_)
     assert len(averaged.translate(sources_)) == 2
-    with pytest.raises(InputError, match="say over which sentences"):
+    with pytest.raises(InputError, match="needs sentences to average over: pass them as average_over="):
         street.changed(AverageHead(at=at, head=0))
-    with pytest.raises(InputError, match="ask `what_if` of that one's trace"):
+    with pytest.raises(InputError, match="use `what_if` with its trace"):
         street.changed(CutEdge(at=at, query=0, key=0))
 
 
-def test_a_text_can_be_traced_with_a_target_of_ones_own():
+def test_a_text_can_be_traced_with_a_given_target():
     translator = Translator(small_model(), small_tokenizer())
     traced = translator.trace("The dog slept.", "Der Hund schlief.")
     assert traced.translation == "Der Hund schlief."
@@ -293,5 +296,5 @@ def test_a_text_can_be_traced_with_a_target_of_ones_own():
         translator.score(["The dog slept."], ["Der Hund schlief."])[0].log_probabilities, abs=1e-5
     )
     assert len(translator.trace("The dog slept.", "Der Hund schlief.", steps=2).target) == 2
-    with pytest.raises(InputError, match="trace a part"):
+    with pytest.raises(InputError, match=r"the limit is 512\. Trace a part"):
         translator.trace("dog " * 1000)

@@ -19,7 +19,7 @@ interface Entry {
 
 export interface File {
   names: string[];
-  /** What whoever wrote it has said of it. */
+  /** Metadata of the file, from its `__metadata__` entry. */
   metadata: Record<string, string>;
   tensor(name: string): Tensor | null;
   /** A list in double precision. */

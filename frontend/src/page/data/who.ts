@@ -1,4 +1,4 @@
-// What is asked about a word, and what comes back: `AskWho` and `WhoFound` of `glassformer.server.schemas`.
+// What is asked about a word, and what comes back: `PronounRequest` and `PronounResponse` of `glassformer.server.schemas`.
 
 export interface AskWho {
   text: string;

@@ -1,5 +1,5 @@
 // Something that comes later: the last one stays on the page until the next is there.
-// Whoever asks hands over what is needed: after an `await` the screen that asked may be gone, and its values stale.
+// The caller passes what is needed: after an `await` the screen that asked may be gone, and its values stale.
 export class Loaded<T> {
   value = $state.raw<T | null>(null);
   error = $state<string | null>(null);

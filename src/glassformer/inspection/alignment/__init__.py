@@ -1,1 +1,1 @@
-"""Word alignment from cross-attention: head selection, alignment error rate, an IBM model 1 aligner."""
+"""Word alignment from cross-attention: head selection, alignment error rate, IBM model 1 aligner."""

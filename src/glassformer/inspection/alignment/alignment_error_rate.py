@@ -1,7 +1,7 @@
-"""Links between words, and how far two sets of them are apart: the alignment error rate (Och and Ney, 2003).
+"""Word links, the alignment error rate (Och and Ney, 2003), and the Pharaoh format.
 
-Pharaoh's format: a line a pair, `0-0 1-2` for source word 0 with target word 0 and 1 with 2; `3?4` or `3p4` for a link
-that is possible and no more.
+Pharaoh format: one line per sentence pair, `0-0 1-2` for source word 0 with target word 0 and 1 with 2; `3?4` or `3p4`
+for a link that is possible but not sure.
 """
 
 import re
@@ -16,16 +16,16 @@ LINK = re.compile(r"([0-9]{1,9})([-?p])([0-9]{1,9})")
 
 @dataclass(frozen=True)
 class Links:
-    """What people, or whoever stands in for them, say of one pair: numbers of words, (source, target)."""
+    """Reference links of one sentence pair, drawn by people or learned: word indices (source, target)."""
 
     sure: Pairs
     possible: Pairs
-    """The sure ones too."""
+    """Includes the sure links."""
 
 
 @dataclass(frozen=True)
 class AlignmentScore:
-    """Counts over many pairs: of links found (A), sure (S) and possible (P) ones, and what they share."""
+    """Counts over many sentence pairs: predicted links (A), sure links (S), |A ∩ S| and |A ∩ P| (P: possible links)."""
 
     found: int = 0
     sure: int = 0
@@ -34,7 +34,7 @@ class AlignmentScore:
 
     @property
     def aer(self) -> float:
-        """1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|): 0 when all is found and nothing else, 1 when nothing is."""
+        """1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|): 0 is best; 1 if no predicted link is right."""
         all_links = self.found + self.sure
         return 1 - (self.found_sure + self.found_possible) / all_links if all_links else 0.0
 
@@ -50,22 +50,25 @@ class AlignmentScore:
 
 
 def alignment_score(found: Iterable[Iterable[tuple[int, int]]], gold: Iterable[Links]) -> AlignmentScore:
-    """How many of the links found, pair by pair, are among those given."""
-    counts = [0, 0, 0, 0]
-    for own, given in zip(found, gold, strict=True):
-        links = frozenset(own)
-        ours = (len(links), len(given.sure), len(links & given.sure), len(links & given.possible))
-        counts = [count + more for count, more in zip(counts, ours, strict=True)]
-    return AlignmentScore(*counts)
+    """Score predicted links, one set per sentence pair, against reference links."""
+    totals = [0, 0, 0, 0]
+    for predicted, reference in zip(found, gold, strict=True):
+        links = frozenset(predicted)
+        counts = (len(links), len(reference.sure), len(links & reference.sure), len(links & reference.possible))
+        totals = [total + count for total, count in zip(totals, counts, strict=True)]
+    return AlignmentScore(*totals)
 
 
 def read_links(line: str, where: str) -> Links:
-    """The links in a line of Pharaoh's format."""
+    """Parse one line of the Pharaoh format."""
     sure, possible = set(), set()
     for entry in line.split():
         link = LINK.fullmatch(entry)
         if link is None:
-            raise DataError(f"{where}: {entry[:50]!r} is no link; `0-1` is a sure one, `0?1` or `0p1` a possible one.")
+            raise DataError(
+                f"{where}: {entry[:50]!r} is not a link. Expected `0-1` for a sure link, or `0?1` or `0p1` for a "
+                "possible one."
+            )
         pair = int(link[1]), int(link[3])
         possible.add(pair)
         if link[2] == "-":
@@ -74,5 +77,5 @@ def read_links(line: str, where: str) -> Links:
 
 
 def written(links: Iterable[Sequence[int]]) -> str:
-    """Links as a line of Pharaoh's format."""
+    """Links as one line of the Pharaoh format."""
     return " ".join(f"{source}-{target}" for source, target in links)

@@ -1,6 +1,6 @@
-"""Choosing whose looks are alignment, by measurement: every head at both moments, then sets of them.
+"""Selection of cross-attention heads for word alignment: every head at both time steps, then greedily sets of them.
 
-The measure is the alignment error rate on a dev set, against links drawn by people or learned from the sentences.
+Heads are ranked by alignment error rate on a dev set, against links drawn by people (gold) or learned with IBM model 1.
 """
 
 from collections.abc import Sequence
@@ -19,37 +19,38 @@ from glassformer.inspection.alignment.word_alignment import (
     default_alignment_heads,
     shares,
     spread,
-    word_looks,
+    word_attention,
 )
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.dims import Bool, Float, Int, Tensor
 
-MEASURED = 500
-"""Pairs that heads are measured on, at most: more change nothing but the time."""
-CELLS = 2**25
-"""Numbers held at once while measuring, 128 MB of them; wide models are measured on fewer pairs."""
-LONGEST = 100
-"""Source words of a pair to measure on: a few very long ones would leave room for few others."""
-LEARNED = 2**22
-"""Source words beside target words that links are learned from, at most: some 20,000 pairs of 14 words."""
-MOST = 8
-"""Heads in a choice."""
-GAIN = 1e-4
-"""By how much a further head must lower the error rate to be taken in."""
+MAX_MEASURED_PAIRS = 500
+"""Maximum number of pairs that heads are measured on: more change nothing but the time."""
+MAX_MEASURED_FLOATS = 2**25
+"""Maximum number of attention weights held while measuring (128 MB); wide models are measured on fewer pairs."""
+MAX_SOURCE_WORDS = 100
+"""Maximum source length of a pair to measure on: with a few very long pairs, few others would fit in memory."""
+MAX_LEARNING_CELLS = 2**22
+"""Maximum sum of source words × target words that links are learned from: about 20,000 pairs of 14 words."""
+MAX_HEADS = 8
+"""Maximum number of heads in a selection."""
+MIN_AER_GAIN = 1e-4
+"""Minimum decrease of the error rate for which another head is added."""
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """A choice, and what it was chosen among."""
+class HeadSelection:
+    """The selected heads, and the measurements they were selected by."""
 
     choice: AlignmentHeads
     singles: list[tuple[AlignmentHead, float]]
-    """Every single head at both moments with its error rate, the best first."""
+    """Every single head at both time steps with its error rate, the best first."""
     simple: float
-    """The error rate of the simple rule."""
+    """The error rate of the default heads (`default_alignment_heads`)."""
 
 
 def every_alignment_head(config: ModelConfig) -> list[AlignmentHead]:
+    """All candidates: every cross-attention head at both time steps."""
     return [
         AlignmentHead(layer=layer, head=head, when=when)
         for layer in range(config.decoder_layers)
@@ -63,146 +64,149 @@ def choose_heads(
     pairs: Sequence[WordPair],
     gold: Sequence[Links] | None = None,
     also: Sequence[WordPair] = (),
-) -> Chosen:
-    """The best single head, and others with it while the error rate falls; on these pairs, or evenly chosen ones.
+) -> HeadSelection:
+    """The best single head, with further heads added while the error rate falls; measured on a sample of the pairs.
 
-    `gold`: links that people drew, a set for each pair. Without them they are learned from the pairs, and from those
-    in `also`: some thousand are wanted (`silver.ENOUGH`).
+    `gold`: links drawn by people, one set per pair. Without them, links are learned with IBM model 1 from the pairs and
+    from those in `also`, which takes about a thousand (`ibm_aligner.ENOUGH_PAIRS`).
     """
-    looks = every_alignment_head(model.config)
-    part = _part(pairs, len(looks))
+    heads = every_alignment_head(model.config)
+    sample = _sample(pairs, len(heads))
     if gold is None:
-        others = set(range(len(pairs))) - set(part)
-        given = _silver([pairs[i] for i in part], [*(pairs[i] for i in sorted(others)), *also])
+        others = set(range(len(pairs))) - set(sample)
+        reference = _learned([pairs[i] for i in sample], [*(pairs[i] for i in sorted(others)), *also])
     elif len(gold) != len(pairs):
-        raise InputError(f"There are links for {len(gold)} pairs, and {len(pairs)} pairs: one belongs to one.")
+        raise InputError(f"There are links for {len(gold)} pairs, but there are {len(pairs)} pairs.")
     else:
-        given = [gold[i] for i in part]
-    if not any(links.sure for links in given):
-        raise InputError("None of the pairs has a sure link: there is nothing to measure heads by.")
-    found = _measured(model, [pairs[i] for i in part], given, looks)
-    singles = found.error_rates(found.looks)
-    order = sorted(range(len(looks)), key=lambda i: (float(singles[i]), i))
-    simple = [looks.index(look) for look in default_alignment_heads(model.config).looks]
-    simple_aer = found.error_rate(simple)
-    chosen = _greedily(found, order[0])
-    if simple_aer < found.error_rate(chosen):
-        chosen = simple
+        reference = [gold[i] for i in sample]
+    if not any(links.sure for links in reference):
+        raise InputError("None of the pairs has a sure link, so heads cannot be measured.")
+    measured = _measure(model, [pairs[i] for i in sample], reference, heads)
+    singles = measured.error_rates(measured.attention)
+    order = sorted(range(len(heads)), key=lambda i: (float(singles[i]), i))
+    default = [heads.index(head) for head in default_alignment_heads(model.config).looks]
+    default_aer = measured.error_rate(default)
+    selected = _greedy_selection(measured, order[0])
+    if default_aer < measured.error_rate(selected):
+        selected = default
     choice = AlignmentHeads(
-        looks=[looks[i] for i in chosen],
-        warn_above=_warn_above(found, chosen),
-        measured_by="silver" if gold is None else "gold",
-        pairs=len(part),
-        aer=round(found.error_rate(chosen), 6),
+        looks=[heads[i] for i in selected],
+        warn_above=_warn_above(measured, selected),
+        measured_by="learned" if gold is None else "gold",
+        pairs=len(sample),
+        aer=round(measured.error_rate(selected), 6),
     )
-    return Chosen(choice, [(looks[i], float(singles[i])) for i in order], simple_aer)
+    return HeadSelection(choice, [(heads[i], float(singles[i])) for i in order], default_aer)
 
 
 def evenly(count: int, wanted: int) -> list[int]:
-    """So many of the numbers below `count`, evenly spread; all of them if they are fewer."""
+    """`wanted` evenly spaced indices below `count`; all of them if there are fewer."""
     wanted = min(count, wanted)
     return [i * count // wanted for i in range(wanted)]
 
 
-def _silver(measured: Sequence[WordPair], others: Sequence[WordPair]) -> list[Links]:
-    """Links for the pairs to measure on, learned from them and from as many others as fit."""
-    texts, more = ([pair.texts for pair in own] for own in (measured, others))
+def _learned(sample: Sequence[WordPair], others: Sequence[WordPair]) -> list[Links]:
+    """Links for the sample, learned from it and from as many other pairs as fit."""
+    texts, more = ([pair.texts for pair in pairs] for pairs in (sample, others))
     cells = sum(len(source) * len(target) for source, target in more)
-    wanted = len(more) if cells <= LEARNED else max(1, int(len(more) * LEARNED / cells))
-    return learned_links([*texts, *(more[i] for i in evenly(len(more), wanted))])[: len(texts)]
+    fitting = len(more) if cells <= MAX_LEARNING_CELLS else max(1, int(len(more) * MAX_LEARNING_CELLS / cells))
+    return learned_links([*texts, *(more[i] for i in evenly(len(more), fitting))])[: len(texts)]
 
 
 @dataclass(frozen=True)
-class _Measured:
-    """All target words of all pairs in a column, and what every head looks at from each. R words, W source places."""
+class _Measurements:
+    """Attention weights of every candidate head and the reference links, with the target words of all pairs as rows.
 
-    looks: Float[Tensor, "C R W"]
+    C candidate heads, R target words, W source words of the longest pair.
+    """
+
+    attention: Float[Tensor, "C R W"]
     sure: Bool[Tensor, "R W"]
     possible: Bool[Tensor, "R W"]
     spans: list[tuple[slice, int]]
-    """Of each pair, its rows and the source words it has."""
+    """For each pair, its rows and its number of source words."""
 
-    def error_rates(self, looks: Float[Tensor, "C R W"]) -> Float[Tensor, " C"]:
-        """The alignment error rate of each, when every target word is linked to what it looks at most."""
-        best = looks.argmax(-1)
+    def error_rates(self, attention: Float[Tensor, "C R W"]) -> Float[Tensor, " C"]:
+        """The alignment error rates when every target word is linked to the source word with the largest weight."""
+        best = attention.argmax(-1)
         hits = self._hits(self.sure, best) + self._hits(self.possible, best)
         return 1 - hits / (len(self.sure) + self.sure.sum())
 
-    def error_rate(self, chosen: Sequence[int]) -> float:
-        """That of the mean over these."""
-        return float(self.error_rates(self.looks[list(chosen)].mean(0, keepdim=True))[0])
+    def error_rate(self, selected: Sequence[int]) -> float:
+        """The alignment error rate of the mean over these heads."""
+        return float(self.error_rates(self.attention[list(selected)].mean(0, keepdim=True))[0])
 
-    def _hits(self, given: Bool[Tensor, "R W"], best: Int[Tensor, "C R"]) -> Float[Tensor, " C"]:
-        return given.gather(1, best.T).sum(0).double()
+    def _hits(self, reference: Bool[Tensor, "R W"], best: Int[Tensor, "C R"]) -> Float[Tensor, " C"]:
+        return reference.gather(1, best.T).sum(0).double()
 
 
-def _part(pairs: Sequence[WordPair], looks: int) -> list[int]:
-    """Pairs to measure on: evenly from all that have words, as many as are wanted and fit."""
+def _sample(pairs: Sequence[WordPair], heads: int) -> list[int]:
+    """Pairs to measure on: evenly spaced over those with words on both sides, as many as fit the limits."""
     usable = [i for i, pair in enumerate(pairs) if pair.source and pair.target]
     if not usable:
         raise InputError("None of the pairs has words on both sides.")
-    usable = [i for i in usable if len(pairs[i].source) <= LONGEST] or usable
+    usable = [i for i in usable if len(pairs[i].source) <= MAX_SOURCE_WORDS] or usable
     widest = max(len(pairs[i].source) for i in usable)
-    rows = sum(len(pairs[i].target) for i in usable) / len(usable)
-    fitting = max(1, int(CELLS / (looks * rows * widest)))
-    return [usable[i] for i in evenly(len(usable), min(MEASURED, fitting))]
+    mean_rows = sum(len(pairs[i].target) for i in usable) / len(usable)
+    fitting = max(1, int(MAX_MEASURED_FLOATS / (heads * mean_rows * widest)))
+    return [usable[i] for i in evenly(len(usable), min(MAX_MEASURED_PAIRS, fitting))]
 
 
-def _measured(
-    model: Transformer, pairs: Sequence[WordPair], gold: Sequence[Links], looks: Sequence[AlignmentHead]
-) -> _Measured:
-    """Everything that is asked of heads and sets of them, from one pass through the model."""
-    begins = [0]
+def _measure(
+    model: Transformer, pairs: Sequence[WordPair], gold: Sequence[Links], heads: Sequence[AlignmentHead]
+) -> _Measurements:
+    """Attention weights and reference links of all pairs, from one forward pass."""
+    first_rows = [0]
     for pair in pairs:
-        begins.append(begins[-1] + len(pair.target))
-    rows, widest = begins[-1], max(len(pair.source) for pair in pairs)
-    looked = torch.zeros(len(looks), rows, widest)
-    given = {"sure": torch.zeros(rows, widest, dtype=torch.bool), "possible": torch.zeros(rows, widest).bool()}
-    for number, own in word_looks(model, pairs, looks):
-        looked[:, begins[number] : begins[number + 1], : own.shape[-1]] = own
-    for first, pair, links in zip(begins[:-1], pairs, gold, strict=True):
-        for kind, table in given.items():
+        first_rows.append(first_rows[-1] + len(pair.target))
+    rows, widest = first_rows[-1], max(len(pair.source) for pair in pairs)
+    attention = torch.zeros(len(heads), rows, widest)
+    reference = {"sure": torch.zeros(rows, widest, dtype=torch.bool), "possible": torch.zeros(rows, widest).bool()}
+    for number, weights in word_attention(model, pairs, heads):
+        attention[:, first_rows[number] : first_rows[number + 1], : weights.shape[-1]] = weights
+    for first, pair, links in zip(first_rows[:-1], pairs, gold, strict=True):
+        for kind, table in reference.items():
             for source, target in getattr(links, kind):
                 if source >= len(pair.source) or target >= len(pair.target):
                     raise InputError(
-                        f"The link {source}-{target} leads out of a pair of {len(pair.source)} and "
-                        f"{len(pair.target)} words, counted from 0."
+                        f"The link {source}-{target} is out of range: the pair has {len(pair.source)} source and "
+                        f"{len(pair.target)} target words, counted from 0."
                     )
                 table[first + target, source] = True
-    spans = [(slice(*ends), len(pair.source)) for ends, pair in zip(pairwise(begins), pairs, strict=True)]
-    return _Measured(looked, given["sure"], given["possible"], spans)
+    spans = [(slice(*ends), len(pair.source)) for ends, pair in zip(pairwise(first_rows), pairs, strict=True)]
+    return _Measurements(attention, reference["sure"], reference["possible"], spans)
 
 
-def _greedily(found: _Measured, first: int) -> list[int]:
-    """Take in, again and again, the head that lowers the error rate most; until none does."""
-    chosen = [first]
-    while len(chosen) < MOST:
-        rates = found.error_rates(found.looks + found.looks[chosen].sum(0))
-        rates[chosen] = 1
+def _greedy_selection(measured: _Measurements, first: int) -> list[int]:
+    """Starting from one head, repeatedly add the head that lowers the error rate most, until none does."""
+    selected = [first]
+    while len(selected) < MAX_HEADS:
+        rates = measured.error_rates(measured.attention + measured.attention[selected].sum(0))
+        rates[selected] = 1
         best = int(rates.argmin())
-        if found.error_rate([*chosen, best]) > found.error_rate(chosen) - GAIN:
+        if measured.error_rate([*selected, best]) > measured.error_rate(selected) - MIN_AER_GAIN:
             break
-        chosen.append(best)
-    return chosen
+        selected.append(best)
+    return selected
 
 
-def _warn_above(found: _Measured, chosen: Sequence[int]) -> float:
-    """The lowest spread above which fewer than half of the links were right; 1 where there is none such.
+def _warn_above(measured: _Measurements, selected: Sequence[int]) -> float:
+    """The lowest spread above which fewer than half of the links were right; 1 if there is none.
 
-    Asked of target words for which any link is possible.
+    Measured on target words with at least one possible link.
     """
-    looks = found.looks[list(chosen)].mean(0)
-    measured: list[tuple[float, bool]] = []
-    for rows, width in found.spans:
-        weights = shares(looks[rows, :width])
-        possible = found.possible[rows, :width]
+    attention = measured.attention[list(selected)].mean(0)
+    links: list[tuple[float, bool]] = []
+    for rows, width in measured.spans:
+        weights = shares(attention[rows, :width])
+        possible = measured.possible[rows, :width]
         hits = possible.gather(1, weights.argmax(-1, keepdim=True))[:, 0]
-        own = zip(spread(weights).tolist(), hits.tolist(), possible.any(-1).tolist(), strict=True)
-        measured += [(wide, is_right) for wide, is_right, known in own if known]
-    measured.sort(reverse=True)
+        words = zip(spread(weights).tolist(), hits.tolist(), possible.any(-1).tolist(), strict=True)
+        links += [(word_spread, is_right) for word_spread, is_right, has_link in words if has_link]
+    links.sort(reverse=True)
     right, warn_above = 0, 1.0
-    for count, (_, is_right) in enumerate(measured, start=1):
+    for count, (_, is_right) in enumerate(links, start=1):
         right += is_right
         if right < count / 2:
-            warn_above = measured[count][0] if count < len(measured) else 0.0
+            warn_above = links[count][0] if count < len(links) else 0.0
     return round(warn_above, 4)

@@ -1,7 +1,7 @@
-"""Links between words learned from the sentences themselves, where nobody has drawn any: a silver standard.
+"""IBM model 1 aligner: word links learned from the sentence pairs themselves, where no gold links exist.
 
-IBM model 1 with a prior for the diagonal (fast_align: Dyer, Chahuneau and Smith, 2013), in both directions. What both
-find is sure, what one finds is possible. Knows nothing of our models: that is what makes it a measure for them.
+IBM model 1 with a diagonal prior (fast_align: Dyer, Chahuneau and Smith, 2013), in both directions. Links found in both
+directions are sure, links found in one are possible. Independent of the translation models, which it serves to measure.
 """
 
 from collections.abc import Sequence
@@ -13,88 +13,90 @@ from numpy.typing import NDArray
 from glassformer.errors import InputError
 from glassformer.inspection.alignment.alignment_error_rate import Links
 
-ENOUGH = 1000
-"""Pairs below which the links learned are rough."""
-ROUNDS = 5
-NULL = 0.08
-"""How likely a word is to have no counterpart, before anything is known; fast_align's."""
-SLOPE = 4.0
-"""How fast the prior falls away from the diagonal; where fast_align begins."""
-PRIOR = 0.01
-"""Added to every count: rare words do not become sure of themselves (Riley and Gildea, 2012)."""
+ENOUGH_PAIRS = 1000
+"""Number of pairs below which the learned links are rough."""
+EM_ITERATIONS = 5
+NULL_PROBABILITY = 0.08
+"""Prior probability that a word has no counterpart; fast_align's value."""
+DIAGONAL_TENSION = 4.0
+"""How fast the prior falls away from the diagonal; fast_align's initial value."""
+COUNT_SMOOTHING = 0.01
+"""Added to every count, against overfitting of rare words (Riley and Gildea, 2012)."""
 
 Text = Sequence[str]
 
 
 def learned_links(pairs: Sequence[tuple[Text, Text]]) -> list[Links]:
-    """Links for each pair of sentences, given as words; the same pairs give the same links."""
+    """Links for each pair of sentences, given as words. Deterministic."""
     lowered = [([word.lower() for word in source], [word.lower() for word in target]) for source, target in pairs]
-    forth = one_way(lowered)
-    back = one_way([(target, source) for source, target in lowered])
-    both = []
-    for there, again in zip(forth, back, strict=True):
-        turned = {(source, target) for target, source in again}
-        both.append(Links(frozenset(there & turned), frozenset(there | turned)))
-    if not any(links.sure for links in both):
-        raise InputError("No two words of these pairs could be linked: give more pairs, or gold links.")
-    return both
+    forward = one_way(lowered)
+    backward = one_way([(target, source) for source, target in lowered])
+    merged = []
+    for links, reverse_links in zip(forward, backward, strict=True):
+        reversed_back = {(source, target) for target, source in reverse_links}
+        merged.append(Links(frozenset(links & reversed_back), frozenset(links | reversed_back)))
+    if not any(links.sure for links in merged):
+        raise InputError("No words of these pairs could be linked: give more pairs, or gold links.")
+    return merged
 
 
 @dataclass(frozen=True)
 class _Cells:
-    """Every source word of a pair beside every target word of it, and beside nothing, all pairs in a row."""
+    """One cell per pair of a target word and a source word (or NULL) of the same sentence pair, all pairs in a row."""
 
     pair: NDArray[np.int64]
+    """Index of the sentence pair."""
     source: NDArray[np.int64]
-    """Place in the sentence; -1 is nothing."""
+    """Index of the source word in its sentence; -1 is NULL."""
     target: NDArray[np.int64]
+    """Index of the target word in its sentence."""
     column: NDArray[np.int64]
-    """Number of the target word among all: the cells that share one are its alternatives."""
+    """Index of the target word over all pairs: cells with the same column are its alternatives."""
     kind: NDArray[np.int64]
-    """Number of the two words, as types."""
+    """Index of the pair of word types."""
     given: NDArray[np.int64]
-    """The source word of each kind, as a type."""
+    """Source word type of each kind."""
     prior: NDArray[np.float64]
 
 
 def one_way(pairs: Sequence[tuple[Text, Text]]) -> list[set[tuple[int, int]]]:
-    """For each target word the source word that explains it best, or none: (source, target)."""
-    found: list[set[tuple[int, int]]] = [set() for _ in pairs]
+    """For each target word, a link (source, target) to its most probable source word, or none if that is NULL."""
+    links: list[set[tuple[int, int]]] = [set() for _ in pairs]
     cells = _cells(pairs)
     if not len(cells.pair):
-        return found
+        return links
     best = _best(cells, _posterior(cells))
     linked = best[cells.source[best] >= 0]
     for pair, source, target in zip(
         cells.pair[linked].tolist(), cells.source[linked].tolist(), cells.target[linked].tolist(), strict=True
     ):
-        found[pair].add((source, target))
-    return found
+        links[pair].add((source, target))
+    return links
 
 
 def _posterior(cells: _Cells) -> NDArray[np.float64]:
-    """P(source place | target word) of each cell, after expectation and maximisation have taken turns."""
+    """P(source position | target word) of each cell, by expectation maximisation."""
     kinds, columns, givens = len(cells.given), int(cells.column[-1]) + 1, int(cells.given.max()) + 1
-    table = np.ones(kinds)  # P(target word | source word), without a scale at first: it is divided out
-    for number in range(ROUNDS + 1):
-        shares = cells.prior * table[cells.kind]
-        shares /= np.bincount(cells.column, shares, columns)[cells.column]
-        if number < ROUNDS:
-            counts = np.bincount(cells.kind, shares, kinds) + PRIOR
+    table = np.ones(kinds)  # P(target word | source word), unnormalised at first: the scale is divided out
+    for iteration in range(EM_ITERATIONS + 1):
+        posterior = cells.prior * table[cells.kind]
+        posterior /= np.bincount(cells.column, posterior, columns)[cells.column]
+        if iteration < EM_ITERATIONS:
+            counts = np.bincount(cells.kind, posterior, kinds) + COUNT_SMOOTHING
             table = counts / np.bincount(cells.given, counts, givens)[cells.given]
-    return shares
+    return posterior
 
 
-def _best(cells: _Cells, shares: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Of each column the cell with the largest share, of equals the first."""
-    order = np.lexsort((np.arange(len(shares)), -shares, cells.column))
+def _best(cells: _Cells, posterior: NDArray[np.float64]) -> NDArray[np.int64]:
+    """For each column, the most probable cell; of ties, the first."""
+    order = np.lexsort((np.arange(len(posterior)), -posterior, cells.column))
     first = np.ones(len(order), dtype=bool)
     first[1:] = np.diff(cells.column[order]) > 0
     return order[first]
 
 
 def _cells(pairs: Sequence[tuple[Text, Text]]) -> _Cells:
-    sources, targets = _numbered([one for one, _ in pairs]), _numbered([other for _, other in pairs])
+    sources, targets = _type_ids([source for source, _ in pairs]), _type_ids([target for _, target in pairs])
     parts: list[tuple[NDArray[np.int64], ...]] = []
     priors: list[NDArray[np.float64]] = []
     columns = 0
@@ -102,7 +104,7 @@ def _cells(pairs: Sequence[tuple[Text, Text]]) -> _Cells:
         n, m = len(source), len(target)
         if not n or not m:
             continue
-        words = np.concatenate(([0], source))  # 0 is nothing
+        words = np.concatenate(([0], source))  # 0 is NULL
         parts.append(
             (
                 np.full(m * (n + 1), number),
@@ -113,25 +115,28 @@ def _cells(pairs: Sequence[tuple[Text, Text]]) -> _Cells:
                 np.repeat(target, n + 1),
             )
         )
-        priors.append(_diagonal(n, m).ravel())
+        priors.append(_diagonal_prior(n, m).ravel())
         columns += m
     if not parts:
-        none = np.zeros(0, dtype=np.int64)
-        return _Cells(none, none, none, none, none, none, np.zeros(0))
-    pair, place, at, column, given, written = (np.concatenate(own) for own in zip(*parts, strict=True))
-    types, kind = np.unique(given * (int(written.max()) + 1) + written, return_inverse=True)
-    return _Cells(pair, place, at, column, kind, types // (int(written.max()) + 1), np.concatenate(priors))
+        empty = np.zeros(0, dtype=np.int64)
+        return _Cells(empty, empty, empty, empty, empty, empty, np.zeros(0))
+    pair, source_index, target_index, column, source_type, target_type = (
+        np.concatenate(arrays) for arrays in zip(*parts, strict=True)
+    )
+    target_types = int(target_type.max()) + 1
+    types, kind = np.unique(source_type * target_types + target_type, return_inverse=True)
+    return _Cells(pair, source_index, target_index, column, kind, types // target_types, np.concatenate(priors))
 
 
-def _diagonal(n: int, m: int) -> NDArray[np.float64]:
-    """Of each target place, how likely nothing and each source place are before the words are looked at."""
-    far = np.abs((np.arange(m)[:, None] + 0.5) / m - (np.arange(n)[None, :] + 0.5) / n)
-    near = np.exp(-SLOPE * far)
-    near *= (1 - NULL) / near.sum(1, keepdims=True)
-    return np.concatenate((np.full((m, 1), NULL), near), axis=1)
+def _diagonal_prior(n: int, m: int) -> NDArray[np.float64]:
+    """For each target position, the prior probability of NULL and of each source position."""
+    distance = np.abs((np.arange(m)[:, None] + 0.5) / m - (np.arange(n)[None, :] + 0.5) / n)
+    prior = np.exp(-DIAGONAL_TENSION * distance)
+    prior *= (1 - NULL_PROBABILITY) / prior.sum(1, keepdims=True)
+    return np.concatenate((np.full((m, 1), NULL_PROBABILITY), prior), axis=1)
 
 
-def _numbered(texts: Sequence[Text]) -> list[NDArray[np.int64]]:
-    """Words as numbers from 1 on, in the order in which they come."""
-    numbers: dict[str, int] = {}
-    return [np.array([numbers.setdefault(word, len(numbers) + 1) for word in text], dtype=np.int64) for text in texts]
+def _type_ids(texts: Sequence[Text]) -> list[NDArray[np.int64]]:
+    """Words as type ids from 1 on, in order of first occurrence."""
+    ids: dict[str, int] = {}
+    return [np.array([ids.setdefault(word, len(ids) + 1) for word in text], dtype=np.int64) for text in texts]

@@ -1,6 +1,6 @@
-"""Tokens put together to words: which tokens each word is made of, and how it is written.
+"""Words of a tokenised text: the text of each word and its span of tokens.
 
-Knows the marks that tokenizers leave on pieces; knows nothing of models.
+Handles the word-boundary marks of several tokenizers; independent of models.
 """
 
 import functools
@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from glassformer.data import AnyTokenizer, IdsOnly, Tokenizer
-from glassformer.data.subword_segmentation import ByteLevelSegmenter, Cut
+from glassformer.data.subword_segmentation import ByteLevelSegmenter, SegmenterKind
 
 BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 SPECIALS = frozenset({"<s>", "</s>", "<pad>"})
-WITHOUT_SPACES = ("CJK UNIFIED", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
-"""How the names of letters begin whose languages put no spaces between words."""
+UNSPACED_SCRIPTS = ("CJK UNIFIED", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
+"""Prefixes of the Unicode names of letters in scripts that do not separate words by spaces."""
 
 
 @dataclass(frozen=True)
 class Word:
-    """A word and its tokens: those from `first` on, up to but not with `end`."""
+    """A word and its span of tokens, from `first` up to and excluding `end`."""
 
     text: str
     first: int
@@ -34,12 +34,12 @@ class Word:
 
 @dataclass(frozen=True)
 class Marks:
-    """How a tokenizer marks where words begin, and which of its pieces are no text."""
+    """How a tokenizer marks word boundaries, and which of its tokens are not text."""
 
-    cut: Cut
+    segmenter: SegmenterKind
     specials: frozenset[str] = SPECIALS
     opening: tuple[str, str] | None = None
-    """Signs around a piece that is no text: >>fra<<."""
+    """Prefix and suffix of tokens that are not text, as in >>fra<<."""
 
     def is_special(self, piece: str) -> bool:
         if piece in self.specials:
@@ -48,22 +48,22 @@ class Marks:
 
 
 def marks_of(tokenizer: AnyTokenizer | IdsOnly) -> Marks:
-    """What a tokenizer's pieces look like. Tags, such as those that name a language, are no words."""
+    """The marks of a tokenizer. Its tags, such as language tags, are special tokens, not words."""
     if isinstance(tokenizer, IdsOnly):
         return Marks("words")
     if isinstance(tokenizer, Tokenizer):
-        # Of kind "word" every piece is a word, also the unknown one, which has no mark.
+        # Of kind "word" every token is a word, also the unknown token, which has no mark.
         whole = tokenizer.settings.kind == "word"
         return Marks("words" if whole else "sentencepiece", SPECIALS | {*tokenizer.settings.tags})
-    own = tokenizer.settings
-    around = {*own.before_source, *own.after_source, *own.before_target, *own.after_target}
-    specials = SPECIALS | around | {*own.languages.values(), *own.tags, *own.hidden}
-    opening = (own.opening[0], own.opening[1]) if len(own.opening) == 2 else None
-    return Marks(tokenizer.marks, specials - {own.unknown}, opening)  # something unknown is still a word
+    settings = tokenizer.settings
+    around = {*settings.before_source, *settings.after_source, *settings.before_target, *settings.after_target}
+    specials = SPECIALS | around | {*settings.languages.values(), *settings.tags, *settings.hidden}
+    opening = (settings.opening[0], settings.opening[1]) if len(settings.opening) == 2 else None
+    return Marks(tokenizer.marks, specials - {settings.unknown}, opening)  # the unknown token stands for a word
 
 
 def marks_in(pieces: Sequence[str]) -> Marks:
-    """What pieces look like whose tokenizer is not at hand; without any marks every piece is a word."""
+    """The marks guessed from tokens alone, without the tokenizer; without any marks every token is a word."""
     if any("▁" in piece for piece in pieces):
         return Marks("sentencepiece")
     if any(piece.startswith("Ġ") for piece in pieces):
@@ -72,27 +72,27 @@ def marks_in(pieces: Sequence[str]) -> Marks:
 
 
 def words(pieces: Sequence[str], marks: Marks | None = None, apart: bool = True) -> list[Word]:
-    """The words of a text's pieces, in order; what is no text (tags, ends of sentence) belongs to none.
+    """The words of a sequence of tokens, in order; special tokens (tags, end of sentence) belong to no word.
 
-    A word begins where a space does. Signs at its edges are words of their own, those inside are not: "didn't".
-    Where a language puts no spaces, every piece is a word. Without `apart`, words are what stands between spaces.
+    A word begins at a space. Punctuation at its edges is a word of its own, punctuation inside is not: "didn't". In
+    scripts without spaces, every token is a word. Without `apart`, words are split at spaces only.
     """
     marks = marks or marks_in(pieces)
-    texts = [_text([piece], marks.cut) for piece in pieces]
+    texts = [_text([piece], marks.segmenter) for piece in pieces]
     spans = _between_spaces(pieces, texts, marks)
     if apart:
-        spans = [part for span in spans for part in _signs_apart(span, texts)]
-    return [Word(_text(pieces[first:end], marks.cut).strip(), first, end) for first, end in spans]
+        spans = [part for span in spans for part in _split_punctuation(span, texts)]
+    return [Word(_text(pieces[first:end], marks.segmenter).strip(), first, end) for first, end in spans]
 
 
-def _text(pieces: Sequence[str], cut: Cut) -> str:
-    if cut == "byte-level":
+def _text(pieces: Sequence[str], segmenter: SegmenterKind) -> str:
+    if segmenter == "byte-level":
         return _byte_level().join(pieces)
-    if cut == "subword-nmt":
+    if segmenter == "subword-nmt":
         return "".join(piece.removesuffix("@@") for piece in pieces)
-    if cut == "words":
+    if segmenter == "words":
         return "".join(piece.removeprefix("▁") for piece in pieces)
-    # A letter may be spelled in several bytes, each a token.
+    # A letter may be encoded as several bytes, each of them a token.
     spelled = (bytes.fromhex(m[1]) if (m := BYTE.fullmatch(p)) else p.replace("▁", " ").encode() for p in pieces)
     return b"".join(spelled).decode(errors="replace")
 
@@ -103,53 +103,55 @@ def _byte_level() -> ByteLevelSegmenter:
 
 
 def _between_spaces(pieces: Sequence[str], texts: Sequence[str], marks: Marks) -> list[tuple[int, int]]:
-    """From where to where each word goes. A space alone belongs to the word behind it, else to the one before."""
+    """Spans of the words between spaces. A token that is only a space belongs to the word after it, else before it."""
     spans: list[tuple[int, int]] = []
     first: int | None = None
-    for place, piece in enumerate([*pieces, ""]):
-        ends = place == len(pieces) or marks.is_special(piece)
-        if first is not None and (ends or _begins(place, pieces, texts, marks.cut)):
-            blank = not any(text.strip() for text in texts[first:place])
+    for position, piece in enumerate([*pieces, ""]):
+        ends = position == len(pieces) or marks.is_special(piece)
+        if first is not None and (ends or _begins_word(position, pieces, texts, marks.segmenter)):
+            blank = not any(text.strip() for text in texts[first:position])
             if not blank:
-                spans.append((first, place))
+                spans.append((first, position))
             elif not ends:
-                continue  # the word behind it begins here, with its spaces
+                continue  # the next word begins here and includes these spaces
             elif spans and spans[-1][1] == first:
-                spans[-1] = (spans[-1][0], place)
+                spans[-1] = (spans[-1][0], position)
             first = None
         if first is None and not ends:
-            first = place
+            first = position
     return spans
 
 
-def _begins(place: int, pieces: Sequence[str], texts: Sequence[str], cut: Cut) -> bool:
-    if cut == "words":
+def _begins_word(position: int, pieces: Sequence[str], texts: Sequence[str], segmenter: SegmenterKind) -> bool:
+    if segmenter == "words":
         return True
-    if cut == "subword-nmt":
-        return place == 0 or not pieces[place - 1].endswith("@@")
-    return texts[place][:1].isspace()
+    if segmenter == "subword-nmt":
+        return position == 0 or not pieces[position - 1].endswith("@@")
+    return texts[position][:1].isspace()
 
 
-def _signs_apart(span: tuple[int, int], texts: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """What stands between two spaces as words: signs before it, itself, signs behind it."""
+def _split_punctuation(span: tuple[int, int], texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Split the text between two spaces into leading punctuation, the word, and trailing punctuation."""
     first, end = span
-    solid = [place for place in range(first, end) if texts[place].strip()]
-    letters = [place for place in solid if not _is_sign(texts[place])]
-    unspaced = {place for place in letters if _has_no_spaces(texts[place])}
+    non_blank = [position for position in range(first, end) if texts[position].strip()]
+    letters = [position for position in non_blank if not _is_punctuation(texts[position])]
+    unspaced = {position for position in letters if _is_unspaced_script(texts[position])}
     inside = range(letters[0], letters[-1] + 1) if letters else range(0)
-    alone = {
-        place for place in solid if place in unspaced or (place not in letters and (unspaced or place not in inside))
+    single = {
+        position
+        for position in non_blank
+        if position in unspaced or (position not in letters and (unspaced or position not in inside))
     }
-    for one, other in pairwise(solid):
-        if one in alone or other in alone:
-            yield first, one + 1
-            first = one + 1
+    for left, right in pairwise(non_blank):
+        if left in single or right in single:
+            yield first, left + 1
+            first = left + 1
     yield first, end
 
 
-def _is_sign(text: str) -> bool:
+def _is_punctuation(text: str) -> bool:
     return all(unicodedata.category(letter)[0] in "PS" and letter != "\ufffd" for letter in text.strip())
 
 
-def _has_no_spaces(text: str) -> bool:
-    return any(unicodedata.name(letter, "").startswith(WITHOUT_SPACES) for letter in text)
+def _is_unspaced_script(text: str) -> bool:
+    return any(unicodedata.name(letter, "").startswith(UNSPACED_SCRIPTS) for letter in text)

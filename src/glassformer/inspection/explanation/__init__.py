@@ -1,1 +1,1 @@
-"""Explanations of one attention, step by step, and attribution between tokens."""
+"""Step-by-step explanation of one attention, and attribution between tokens."""

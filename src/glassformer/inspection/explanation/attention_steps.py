@@ -1,6 +1,6 @@
-"""One token's way through one head of one attention, each step with its numbers and redone from the numbers before.
+"""Step-by-step computation of one attention head at one query position, each step recomputed from the step before.
 
-Knows a trace, and no model: what it explains is what was heard.
+Works on a trace alone, without the model.
 """
 
 import math
@@ -12,12 +12,12 @@ from torch.nn import functional as F
 from glassformer.inspection.explanation.query_position import QueryPosition, check
 from glassformer.inspection.tracing.trace import Trace
 from glassformer.model.dims import Tensor
-from glassformer.model.positions import rotate, turns
+from glassformer.model.positions import rotate, rotations
 
 
 @dataclass(frozen=True)
 class Vector:
-    """A row of numbers with its name."""
+    """A vector with a label."""
 
     name: str
     numbers: Tensor
@@ -25,21 +25,21 @@ class Vector:
 
 @dataclass(frozen=True)
 class AttentionStep:
-    """One step: what goes in, what comes out (the last of `vectors`), and how well it can be redone."""
+    """One step: its inputs, its output (the last of `vectors`), and the error when it is recomputed."""
 
     name: str
     title: str
     formula: str
     vectors: list[Vector]
     differs: float | None
-    """The largest difference between what was heard and the same redone in float64 from the numbers shown; None where
-    weights are needed that the trace was saved without."""
+    """Largest difference between the recorded result and the one recomputed in float64 from the numbers shown; None
+    if that needs parameters that the trace was saved without."""
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Key:
-    """One position that is looked at."""
+    """One key position."""
 
     position: int
     piece: str
@@ -47,26 +47,26 @@ class Key:
     product: float
     """q · k."""
     bias: float
-    """What the relative positions add; 0 where there are none."""
+    """The relative position bias; 0 where there is none."""
     score: float
-    """What goes into the softmax."""
+    """The input to the softmax."""
     weight: float
     v: Tensor
 
 
 @dataclass(frozen=True)
 class AttentionWalk:
-    """The whole way."""
+    """All steps of one attention head at one query position."""
 
     place: QueryPosition
     piece: str
-    """The piece that looks; in the decoder, the piece that went in."""
+    """The query's token; in the decoder, the input token."""
     writes: str | None
-    """In the decoder, the piece that comes out at this position."""
+    """In the decoder, the output token at this position."""
     keys: list[Key]
-    """Those that may be looked at; the future of a target may not."""
+    """Visible key positions; later target positions are masked."""
     hidden: int
-    """Positions that may not be looked at."""
+    """Number of masked positions."""
     scale: float
     steps: list[AttentionStep]
 
@@ -75,7 +75,7 @@ class AttentionWalk:
 
 
 def walk(trace: Trace, place: QueryPosition) -> AttentionWalk:
-    """Embedding, query, keys, scores, softmax, values, this head's share, all heads', the way around."""
+    """The steps: embedding, query, keys, scores, softmax, values, this head's output, all heads', the residual."""
     check(trace, place)
     i = place.position
     keys, hidden = _keys(trace, place)
@@ -89,16 +89,16 @@ def walk(trace: Trace, place: QueryPosition) -> AttentionWalk:
         scale=_scale(trace),
         steps=[
             _embedded(trace, place),
-            _arrives(trace, place),
+            _layer_input(trace, place),
             _query(trace, place),
             _key_step(trace, place),
             _scores(trace, place),
             _softmax(trace, place),
             _value_step(trace, place),
             _context(trace, place),
-            _share(trace, place),
+            _contribution(trace, place),
             _output(trace, place),
-            _around(trace, place),
+            _residual(trace, place),
         ],
     )
 
@@ -110,7 +110,7 @@ def _embedded(trace: Trace, place: QueryPosition) -> AttentionStep:
     scaled = trace[f"{stack}.embedding.output"][i]
     scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
     row = scaled.double() / scale if table is None else table[ids[i]]
-    vectors = [Vector(f"row {ids[i]} of the table", row)]
+    vectors = [Vector(f"embedding table, row {ids[i]}", row)]
     if config.scale_embeddings:
         vectors.append(Vector(f"× √{config.d_model}", scaled))
     total = scaled.double()
@@ -121,157 +121,162 @@ def _embedded(trace: Trace, place: QueryPosition) -> AttentionStep:
         total = total + position.double()
         formula = "embedding + position"
     else:
-        kind = "turns q and k by their positions" if config.positions == "rotary" else "adds a bias to the scores"
-        note = f"No position is added: self-attention {kind}."
+        effect = "rotates q and k by their positions" if config.positions == "rotary" else "adds a bias to the scores"
+        note = f"No position embedding: self-attention {effect}."
     gaps = [None if table is None else _gap(row.double() * scale, scaled)]
     if config.embedding_norm:
         normed = _norm(trace, f"{stack}.embedding_norm", total)
         gaps.append(None if normed is None else _gap(normed, trace[f"{stack}.input"][i]))
-        vectors.append(Vector("normed: x", trace[f"{stack}.input"][i]))
+        vectors.append(Vector("normalised: x", trace[f"{stack}.input"][i]))
     else:
         gaps.append(_gap(total, trace[f"{stack}.input"][i]))
         vectors.append(Vector("= x", trace[f"{stack}.input"][i]))
     formula = f"x = norm({formula})" if config.embedding_norm else f"x = {formula}"
-    return AttentionStep("embedding", "The token becomes a vector", formula, vectors, _worst(gaps), note)
+    return AttentionStep("embedding", "Token embedding", formula, vectors, _worst(gaps), note)
 
 
-def _arrives(trace: Trace, place: QueryPosition) -> AttentionStep:
+def _layer_input(trace: Trace, place: QueryPosition) -> AttentionStep:
     before, name = _before(trace, place)
-    heard = trace[f"{place.at}.input"][place.position]
+    recorded = trace[f"{place.at}.input"][place.position]
     if not trace.config.norm_first:
-        vector = Vector("x", heard)
+        vector = Vector("x", recorded)
         return AttentionStep(
-            "input", f"x, as it comes from {name}", "the norm comes later", [vector], _gap(before, heard)
+            "input", f"Input x, from {name}", "x is not normalised here (post-norm)", [vector], _gap(before, recorded)
         )
     normed = _norm(trace, f"{place.at}_norm", before.double())
-    vectors = [Vector("x", before), Vector("norm(x)", heard)]
-    gap = None if normed is None else _gap(normed, heard)
-    return AttentionStep("input", f"x, as it comes from {name}, is normed", _norm_formula(trace), vectors, gap)
+    vectors = [Vector("x", before), Vector("norm(x)", recorded)]
+    gap = None if normed is None else _gap(normed, recorded)
+    return AttentionStep("input", f"Input x, from {name}, normalised", _norm_formula(trace), vectors, gap)
 
 
 def _query(trace: Trace, place: QueryPosition) -> AttentionStep:
-    x, heard = trace[f"{place.at}.input"][place.position], trace[f"{place.at}.q"][place.head, place.position]
-    made = _projected(trace, place, "q", x[None])
-    if made is not None and _turned(trace, place):
-        made = _turn(trace, made[0].expand(place.position + 1, -1))[place.position :]
+    x, recorded = trace[f"{place.at}.input"][place.position], trace[f"{place.at}.q"][place.head, place.position]
+    q = _projected(trace, place, "q", x[None])
+    if q is not None and _is_rotary(trace, place):
+        q = _rotated(trace, q[0].expand(place.position + 1, -1))[place.position :]
     formula = f"q = {_input(trace)} W_Q{_b(trace, 'Q')}: the {trace.config.d_head} columns of head {place.head}"
-    note = "Then q and each k are turned by their positions (rotary)." if _turned(trace, place) else ""
-    gap = None if made is None else _gap(made[0], heard)
-    return AttentionStep("query", "Its query: what it looks for", formula, [Vector("q", heard)], gap, note)
+    note = "Then q and each k are rotated by their positions (rotary)." if _is_rotary(trace, place) else ""
+    gap = None if q is None else _gap(q[0], recorded)
+    return AttentionStep("query", "Query", formula, [Vector("q", recorded)], gap, note)
 
 
 def _key_step(trace: Trace, place: QueryPosition) -> AttentionStep:
     memory, name = _memory(trace, place)
-    heard = trace[f"{place.at}.k"][place.head]
-    made = _projected(trace, place, "k", memory)
-    if made is not None and _turned(trace, place):
-        made = _turn(trace, made)
+    recorded = trace[f"{place.at}.k"][place.head]
+    k = _projected(trace, place, "k", memory)
+    if k is not None and _is_rotary(trace, place):
+        k = _rotated(trace, k)
     keys, _ = _keys(trace, place)
-    gap = None if made is None else _gap(made, heard)
-    whose = "this layer's own matrices, used on the encoder's output" if place.crosses else ""
+    gap = None if k is None else _gap(k, recorded)
+    note = "W_K and W_V are this decoder layer's own, applied to the encoder's output." if place.crosses else ""
     vectors = [Vector(key.piece, key.k) for key in keys]
     return AttentionStep(
         "keys",
-        f"The keys: one of each {name}",
-        f"k = {_made_of(trace, place)} W_K{_b(trace, 'K')}",
+        f"Keys: one per {name}",
+        f"k = {_memory_symbol(trace, place)} W_K{_b(trace, 'K')}",
         vectors,
         gap,
-        whose,
+        note,
     )
 
 
 def _scores(trace: Trace, place: QueryPosition) -> AttentionStep:
     keys, _ = _keys(trace, place)
     q = trace[f"{place.at}.q"][place.head, place.position].double()
-    again = torch.stack([q @ key.k.double() * _scale(trace) + key.bias for key in keys])
-    heard = torch.tensor([key.score for key in keys], dtype=torch.float64)
+    recomputed = torch.stack([q @ key.k.double() * _scale(trace) + key.bias for key in keys])
+    recorded = torch.tensor([key.score for key in keys], dtype=torch.float64)
     formula = (
         f"score = q · k ÷ √{trace.config.d_head}" if trace.config.scale_scores else "score = q · k, not divided by √K"
     )
     if _bias(trace, place) is not None:
-        formula += " + the bias of their distance"
+        formula += " + relative position bias"
     return AttentionStep(
-        "scores", "Scores: q compared with each k", formula, [Vector("scores", heard)], _gap(again, heard)
+        "scores", "Scores: q · k for every key", formula, [Vector("scores", recorded)], _gap(recomputed, recorded)
     )
 
 
 def _softmax(trace: Trace, place: QueryPosition) -> AttentionStep:
     keys, _ = _keys(trace, place)
-    again = torch.tensor([key.score for key in keys], dtype=torch.float64).softmax(0)
-    heard = torch.tensor([key.weight for key in keys], dtype=torch.float64)
+    recomputed = torch.tensor([key.score for key in keys], dtype=torch.float64).softmax(0)
+    recorded = torch.tensor([key.weight for key in keys], dtype=torch.float64)
     return AttentionStep(
         "softmax",
-        "Scores and weights",
+        "Scores and attention weights",
         "weight = e^score ÷ the sum of all e^score (softmax)",
-        [Vector("weights", heard)],
-        _gap(again, heard),
+        [Vector("weights", recorded)],
+        _gap(recomputed, recorded),
     )
 
 
 def _value_step(trace: Trace, place: QueryPosition) -> AttentionStep:
     memory, name = _memory(trace, place)
-    made = _projected(trace, place, "v", memory)
+    v = _projected(trace, place, "v", memory)
     keys, _ = _keys(trace, place)
     vectors = [Vector(key.piece, key.v) for key in keys]
-    gap = None if made is None else _gap(made, trace[f"{place.at}.v"][place.head])
+    gap = None if v is None else _gap(v, trace[f"{place.at}.v"][place.head])
     return AttentionStep(
-        "values", f"The values: one of each {name}", f"v = {_made_of(trace, place)} W_V{_b(trace, 'V')}", vectors, gap
+        "values", f"Values: one per {name}", f"v = {_memory_symbol(trace, place)} W_V{_b(trace, 'V')}", vectors, gap
     )
 
 
 def _context(trace: Trace, place: QueryPosition) -> AttentionStep:
     keys, _ = _keys(trace, place)
-    heard = trace[f"{place.at}.context"][place.head, place.position]
-    again = torch.stack([key.weight * key.v.double() for key in keys]).sum(0)
+    recorded = trace[f"{place.at}.context"][place.head, place.position]
+    recomputed = torch.stack([key.weight * key.v.double() for key in keys]).sum(0)
     return AttentionStep(
-        "context", "z: the weighted values, added up", "z = Σ weight × v", [Vector("= z", heard)], _gap(again, heard)
+        "context",
+        "z: weighted sum of the values",
+        "z = Σ weight × v",
+        [Vector("= z", recorded)],
+        _gap(recomputed, recorded),
     )
 
 
-def _share(trace: Trace, place: QueryPosition) -> AttentionStep:
+def _contribution(trace: Trace, place: QueryPosition) -> AttentionStep:
     z = trace[f"{place.at}.context"][place.head, place.position]
-    heard = trace[f"{place.at}.heads_out"][place.head, place.position]
-    own = _columns(trace, place, "out")
-    gap = None if own is None else _gap(own.double() @ z.double(), heard)
-    formula = f"z × the {trace.config.d_head} rows of W_O that are head {place.head}'s"
-    vectors = [Vector("z", z), Vector("z × W_O's share", heard)]
-    return AttentionStep("share", "What this head brings", formula, vectors, gap)
+    recorded = trace[f"{place.at}.heads_out"][place.head, place.position]
+    w_o = _head_matrix(trace, place, "out")
+    gap = None if w_o is None else _gap(w_o.double() @ z.double(), recorded)
+    formula = f"z × the {trace.config.d_head} rows of W_O of head {place.head}"
+    vectors = [Vector("z", z), Vector(f"z × W_O of head {place.head}", recorded)]
+    return AttentionStep("share", "Contribution of this head", formula, vectors, gap)
 
 
 def _output(trace: Trace, place: QueryPosition) -> AttentionStep:
-    shares = trace[f"{place.at}.heads_out"][:, place.position]
-    heard = trace[f"{place.at}.output"][place.position]
-    total = shares.double().sum(0)
-    vectors = [Vector(f"{'+ ' if h else ''}head {h}", share) for h, share in enumerate(shares)]
+    contributions = trace[f"{place.at}.heads_out"][:, place.position]
+    recorded = trace[f"{place.at}.output"][place.position]
+    total = contributions.double().sum(0)
+    vectors = [Vector(f"{'+ ' if h else ''}head {h}", vector) for h, vector in enumerate(contributions)]
     gap: float | None = None
     bias = trace.parameter(f"{place.at}.out_proj.bias")
     if bias is not None:
         vectors.append(Vector("+ b_O", bias))
         total = total + bias.double()
     if bias is not None or not trace.config.linear_bias:
-        gap = _gap(total, heard)
-    vectors.append(Vector("= output", heard))
-    formula = f"the shares of all {trace.config.n_heads} heads{' + b_O' if trace.config.linear_bias else ''}"
-    return AttentionStep("output", "All heads together", formula, vectors, gap)
+        gap = _gap(total, recorded)
+    vectors.append(Vector("= output", recorded))
+    bias_term = " + b_O" if trace.config.linear_bias else ""
+    formula = f"the sum of the contributions of all {trace.config.n_heads} heads{bias_term}"
+    return AttentionStep("output", "Output: all heads added up", formula, vectors, gap)
 
 
-def _around(trace: Trace, place: QueryPosition) -> AttentionStep:
+def _residual(trace: Trace, place: QueryPosition) -> AttentionStep:
     before, _ = _before(trace, place)
     output = trace[f"{place.at}.output"][place.position]
-    heard = trace[f"{place.at}_norm.residual"][place.position]
-    gaps: list[float | None] = [_gap(before.double() + output.double(), heard)]
-    vectors = [Vector("x", before), Vector("+ output", output), Vector("= x + output", heard)]
-    formula = "x + output (the norm came before attention)"
+    recorded = trace[f"{place.at}_norm.residual"][place.position]
+    gaps: list[float | None] = [_gap(before.double() + output.double(), recorded)]
+    vectors = [Vector("x", before), Vector("+ output", output), Vector("= x + output", recorded)]
+    formula = "x + output (normalised before attention: pre-norm)"
     if not trace.config.norm_first:
-        normed = _norm(trace, f"{place.at}_norm", heard.double())
+        normed = _norm(trace, f"{place.at}_norm", recorded.double())
         after = trace[f"{place.at}_norm.output"][place.position]
         gaps.append(None if normed is None else _gap(normed, after))
-        vectors.append(Vector("normed", after))
+        vectors.append(Vector("normalised", after))
         formula = f"norm(x + output); {_norm_formula(trace)}"
-    return AttentionStep("residual", "The way around: x is added again", formula, vectors, _worst(gaps))
+    return AttentionStep("residual", "Residual connection: x is added", formula, vectors, _worst(gaps))
 
 
-# ---- what the steps stand on -----------------------------------------------------------------------------------------
+# ---- helpers of the steps --------------------------------------------------------------------------------------------
 
 
 def _keys(trace: Trace, place: QueryPosition) -> tuple[list[Key], int]:
@@ -280,7 +285,7 @@ def _keys(trace: Trace, place: QueryPosition) -> tuple[list[Key], int]:
     q, bias = trace[f"{at}.q"][h, i].double(), _bias(trace, place)
     scores, weights = trace[f"{at}.scores"][h, i], trace[f"{at}.weights"][h, i]
     k, v = trace[f"{at}.k"][h], trace[f"{at}.v"][h]
-    seen = [j for j in range(len(pieces)) if scores[j] > -math.inf]
+    visible = [j for j in range(len(pieces)) if scores[j] > -math.inf]
     keys = [
         Key(
             position=j,
@@ -292,9 +297,9 @@ def _keys(trace: Trace, place: QueryPosition) -> tuple[list[Key], int]:
             weight=float(weights[j]),
             v=v[j],
         )
-        for j in seen
+        for j in visible
     ]
-    return keys, len(pieces) - len(seen)
+    return keys, len(pieces) - len(visible)
 
 
 def _bias(trace: Trace, place: QueryPosition) -> Tensor | None:
@@ -303,7 +308,7 @@ def _bias(trace: Trace, place: QueryPosition) -> Tensor | None:
 
 
 def _before(trace: Trace, place: QueryPosition) -> tuple[Tensor, str]:
-    """x before attention and its norm, and where it comes from."""
+    """x before attention and its norm, and the name of the module that it comes from."""
     stack, layer = place.stack, f"{place.stack}.layers.{place.layer}"
     if place.crosses:
         below = "recurrence" if trace.config.decoder_ssru else "self_attention"
@@ -316,14 +321,14 @@ def _before(trace: Trace, place: QueryPosition) -> tuple[Tensor, str]:
 
 
 def _memory(trace: Trace, place: QueryPosition) -> tuple[Tensor, str]:
-    """What keys and values are made of."""
+    """The vectors that keys and values are computed from, and what each of them stands for."""
     if place.crosses:
-        return trace["memory"], "source token, of the memory"
-    return trace[f"{place.at}.input"], "token that it sees"
+        return trace["memory"], "source token, from the encoder's output (memory)"
+    return trace[f"{place.at}.input"], "visible token"
 
 
-def _made_of(trace: Trace, place: QueryPosition) -> str:
-    """What keys and values are made of, as formulas call it."""
+def _memory_symbol(trace: Trace, place: QueryPosition) -> str:
+    """What keys and values are computed from, as written in formulas."""
     return "memory" if place.crosses else _input(trace)
 
 
@@ -331,32 +336,32 @@ def _input(trace: Trace) -> str:
     return "norm(x)" if trace.config.norm_first else "x"
 
 
-def _columns(trace: Trace, place: QueryPosition, projection: str) -> Tensor | None:
-    """The head's part of a projection's matrix: rows of W_Q, W_K, W_V as torch keeps them, columns of W_O."""
+def _head_matrix(trace: Trace, place: QueryPosition, projection: str) -> Tensor | None:
+    """The head's part of a projection matrix as torch stores it: rows of W_Q, W_K and W_V, columns of W_O."""
     weight = trace.parameter(f"{place.at}.{projection}_proj.weight")
     width = trace.config.d_head
-    own = slice(place.head * width, (place.head + 1) * width)
+    head_slice = slice(place.head * width, (place.head + 1) * width)
     if weight is None:
         return None
-    return weight[:, own] if projection == "out" else weight[own]
+    return weight[:, head_slice] if projection == "out" else weight[head_slice]
 
 
 def _projected(trace: Trace, place: QueryPosition, letter: str, x: Tensor) -> Tensor | None:
-    own = _columns(trace, place, letter)
-    if own is None:
+    matrix = _head_matrix(trace, place, letter)
+    if matrix is None:
         return None
     bias = trace.parameter(f"{place.at}.{letter}_proj.bias")
     width = trace.config.d_head
-    made = x.double() @ own.double().T
-    return made if bias is None else made + bias[place.head * width : (place.head + 1) * width].double()
+    product = x.double() @ matrix.double().T
+    return product if bias is None else product + bias[place.head * width : (place.head + 1) * width].double()
 
 
-def _turned(trace: Trace, place: QueryPosition) -> bool:
+def _is_rotary(trace: Trace, place: QueryPosition) -> bool:
     return trace.config.positions == "rotary" and not place.crosses
 
 
-def _turn(trace: Trace, x: Tensor) -> Tensor:
-    angles = turns(0, len(x), trace.config.d_head, trace.config.rotary_base, like=x)
+def _rotated(trace: Trace, x: Tensor) -> Tensor:
+    angles = rotations(0, len(x), trace.config.d_head, trace.config.rotary_base, like=x)
     return rotate(x[None, None], angles)[0, 0]
 
 
@@ -372,7 +377,7 @@ def _norm(trace: Trace, name: str, x: Tensor) -> Tensor | None:
 def _norm_formula(trace: Trace) -> str:
     if trace.config.norm == "rms":
         return "norm(x) = x ÷ √(mean of x²) × weight"
-    return "norm(x) = (x - mean) ÷ deviation × weight + bias"
+    return "norm(x) = (x - mean) ÷ standard deviation × weight + bias"
 
 
 def _scale(trace: Trace) -> float:
@@ -383,8 +388,8 @@ def _b(trace: Trace, letter: str) -> str:
     return f" + b_{letter}" if trace.config.linear_bias else ""
 
 
-def _gap(one: Tensor, other: Tensor) -> float:
-    return float((one.double() - other.double()).abs().max())
+def _gap(recomputed: Tensor, recorded: Tensor) -> float:
+    return float((recomputed.double() - recorded.double()).abs().max())
 
 
 def _worst(gaps: list[float | None]) -> float | None:

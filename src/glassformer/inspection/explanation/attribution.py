@@ -1,6 +1,6 @@
-"""How much one token has of others: looks, weighted values, rollout, and what is lost when an edge is cut.
+"""Attribution between tokens of a trace: attention weights, value-weighted attention, attention rollout, edge removal.
 
-Numbers about tokens of one trace. Knows nothing of words or of what they mean.
+Works on tokens, independent of words and their meaning.
 """
 
 from collections.abc import Sequence
@@ -16,28 +16,28 @@ from glassformer.model.dims import Float, Tensor
 
 
 def attention_weights(trace: Trace, at: str, queries: Sequence[int], keys: Sequence[int]) -> Float[Tensor, " H"]:
-    """Each head's attention from some tokens to others: the keys' weights summed, the mean over the queries."""
+    """Attention weight of each head from some tokens to others: summed over the keys, mean over the queries."""
     return trace[f"{at}.weights"].double()[:, list(queries)][:, :, list(keys)].sum(-1).mean(-1)
 
 
 def weighted_values(trace: Trace, at: str, queries: Sequence[int], keys: Sequence[int]) -> float:
-    """‖Σ α v W_O‖ over the keys and all heads: what these keys bring (Kobayashi et al., arXiv:2004.10102).
+    """Value-weighted attention ‖Σ α v W_O‖, over the keys and all heads (Kobayashi et al., arXiv:2004.10102).
 
-    A weight is one of two factors: a large one on a small vector brings little.
+    The weight is one of two factors: a large weight on a small vector contributes little.
     """
     weights = trace[f"{at}.weights"].double()[:, list(queries)][:, :, list(keys)]
     values = trace[f"{at}.v"].double()[:, list(keys)]
     weight = trace.parameter(f"{at}.out_proj.weight")
-    assert weight is not None, "a trace that was just made has the weights"
-    own_columns = weight.double().unflatten(1, (len(values), -1))
-    brought = torch.einsum("hqm,hmk,dhk->qd", weights, values, own_columns)
-    return float(brought.norm(dim=-1).mean())
+    assert weight is not None, "a trace in memory has the parameters"
+    w_o_by_head = weight.double().unflatten(1, (len(values), -1))
+    contribution = torch.einsum("hqm,hmk,dhk->qd", weights, values, w_o_by_head)
+    return float(contribution.norm(dim=-1).mean())
 
 
 def rollout(trace: Trace) -> Float[Tensor, "S S"]:
-    """Attention rollout: Π (A + 1) / 2 over the encoder's layers, A its heads' mean (Abnar & Zuidema, 2005.00928).
+    """Attention rollout: Π (A + 1) / 2 over the encoder layers, A the mean over heads (Abnar & Zuidema, 2005.00928).
 
-    Row i says of which source tokens the memory at i is made, if the way around counts as much as attention.
+    Row i has the share of each source token in the memory at i, with equal weight for the residual and attention.
     """
     total = torch.eye(len(trace.source), dtype=torch.float64)
     for at in trace.attentions:
@@ -48,14 +48,14 @@ def rollout(trace: Trace) -> Float[Tensor, "S S"]:
 
 
 def edges(attentions: Sequence[str], queries: Sequence[int], keys: Sequence[int]) -> list[Change]:
-    """The cuts after which no head of these attentions looks from these tokens to those."""
+    """Changes that remove, in all heads of these attentions, the edges from the queries to the keys."""
     return [CutEdge(at=at, query=query, key=key) for at in attentions for query in queries for key in keys]
 
 
 def log_probabilities(
     model: Transformer, source: Sequence[int], target: Sequence[int], changes: Sequence[Change] = ()
 ) -> list[float]:
-    """Of each token of a given target, in nats, under changes to the model's pass."""
-    mine = weight_sharing_copy(model)
-    apply(mine, changes, {})
-    return score(mine, [source], [target])[0].log_probabilities
+    """Log-probability of each token of a given target, in nats, with changes applied to the model."""
+    changed = weight_sharing_copy(model)
+    apply(changed, changes, {})
+    return score(changed, [source], [target])[0].log_probabilities

@@ -1,11 +1,11 @@
-"""Whose parameters are they? Every parameter's part, by the names that the paper and the seeds use."""
+"""Parameters grouped by function (W_Q, feed-forward, norms, ...), named as in the paper."""
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from torch import nn
 
-# The first pattern that fits decides; a test holds that every parameter of every config fits one.
+# The first matching pattern decides; a test checks that every parameter of every config matches one.
 PARTS = (
     ("*_attention.q_proj.*", "W_Q"),
     ("*_attention.k_proj.*", "W_K"),
@@ -31,13 +31,13 @@ SUBLAYERS = (
 
 @dataclass(frozen=True)
 class ParameterPart:
-    """One parameter's place in the whole."""
+    """One parameter with its sub-layer and function."""
 
     name: str
     sublayer: str
-    """"decoder cross-attention", say; outside the sub-layers the same as `part`."""
+    """For example "decoder cross-attention"; outside the sub-layers, the same as `part`."""
     part: str
-    """"W_K", say."""
+    """For example "W_K"."""
     shape: tuple[int, ...]
     size: int
 
@@ -47,7 +47,7 @@ def parts(model: nn.Module) -> list[ParameterPart]:
     return [
         ParameterPart(
             name,
-            _first(SUBLAYERS, name) or part_of(name),
+            _label(SUBLAYERS, name) or part_of(name),
             part_of(name),
             tuple(weight.shape),
             weight.numel(),
@@ -58,10 +58,10 @@ def parts(model: nn.Module) -> list[ParameterPart]:
 
 def part_of(name: str) -> str:
     """ "W_K" for `decoder.layers.3.cross_attention.k_proj.weight`."""
-    part = _first(PARTS, name)
+    part = _label(PARTS, name)
     assert part is not None, name
     return part
 
 
-def _first(table: tuple[tuple[str, str], ...], name: str) -> str | None:
+def _label(table: tuple[tuple[str, str], ...], name: str) -> str | None:
     return next((label for pattern, label in table if fnmatchcase(name, pattern)), None)

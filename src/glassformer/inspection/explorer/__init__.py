@@ -1,7 +1,7 @@
-"""The explorer outside its server: a page that carries its trace, alone or in a frame."""
+"""The explorer without a server: a self-contained page of one trace, standalone or in an iframe."""
 
 from glassformer.inspection.explorer.frame import Frame
-from glassformer.inspection.explorer.standalone_page import LARGEST, page_of, script, write_page
+from glassformer.inspection.explorer.standalone_page import MAX_PAGE_BYTES, page_of, script, write_page
 from glassformer.inspection.explorer.trace_packing import DETAILS, Packed, packed
 
-__all__ = ["DETAILS", "LARGEST", "Frame", "Packed", "packed", "page_of", "script", "write_page"]
+__all__ = ["DETAILS", "MAX_PAGE_BYTES", "Frame", "Packed", "packed", "page_of", "script", "write_page"]

@@ -1,19 +1,19 @@
-"""The explorer in a frame: what a notebook shows without a widget, and what a report has inside."""
+"""The explorer in an iframe, for notebooks without a widget and for reports."""
 
 from dataclasses import dataclass
 from html import escape
 
-from glassformer.inspection.explorer.standalone_page import LARGEST, page_of, refuse_large
+from glassformer.inspection.explorer.standalone_page import MAX_PAGE_BYTES, page_of, refuse_large
 from glassformer.inspection.explorer.trace_packing import packed
 from glassformer.inspection.tracing.trace import Detail, Trace
 
-HEIGHT = 760
-"""Pixels, until the page within knows better."""
+HEIGHT_PIXELS = 760
+"""Initial height; the page inside may adjust it."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """An HTML element with the whole explorer in it; needs no kernel and no network."""
+    """An iframe element that contains the whole explorer; needs no kernel and no network."""
 
     title: str
     html: str
@@ -26,16 +26,16 @@ class Frame:
         *,
         name: str = "",
         weights: bool | None = None,
-        largest: int | None = LARGEST,
+        largest: int | None = MAX_PAGE_BYTES,
     ) -> "Frame":
-        """With what is asked for, as `Trace.to_html` has it."""
+        """The frame of a trace; the options are those of `Trace.to_html`."""
         page = page_of(trace, packed(trace, detail, name=name, weights=weights), name)
         refuse_large(len(page), largest)
         title = f"glassformer explorer: {trace.text}"
         return cls(
             title,
             f'<iframe title="{escape(title)}" srcdoc="{escape(page)}" loading="lazy" '
-            f'style="width: 100%; height: {HEIGHT}px; border: 1px solid #8888; border-radius: 8px"></iframe>',
+            f'style="width: 100%; height: {HEIGHT_PIXELS}px; border: 1px solid #8888; border-radius: 8px"></iframe>',
         )
 
     def _repr_html_(self) -> str:

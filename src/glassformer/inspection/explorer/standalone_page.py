@@ -1,6 +1,6 @@
-"""One HTML file with everything in it: the explorer's script (`explorer.js`, built from frontend/src/page) and a trace.
+"""Self-contained HTML page: the explorer's script (`explorer.js`, built from frontend/src/page) and one trace.
 
-It may load nothing and send nothing: its policy allows the one script, by its hash, and no address at all.
+The content security policy allows this one script, by its hash, and no network access at all.
 """
 
 import base64
@@ -16,8 +16,8 @@ from glassformer.inspection.explorer.trace_packing import Packed, packed
 from glassformer.inspection.tracing.trace import Detail, Trace
 
 SCRIPT = Path(__file__).with_name("explorer.js")
-LARGEST = 25_000_000
-"""Bytes of a page, unless more are asked for: beyond that browsers take long, and mail refuses it."""
+MAX_PAGE_BYTES = 25_000_000
+"""Default maximum size of a page: larger ones open slowly and cannot be mailed."""
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -36,7 +36,7 @@ _PAGE = """<!doctype html>
 <h1>{title}</h1>
 <p dir="auto">{source}</p>
 <p dir="auto">{target}</p>
-<p>This page draws the numbers of a model and needs JavaScript for it; nothing is loaded from elsewhere.</p>
+<p>This page shows the activations of a model and needs JavaScript; it loads nothing from the network.</p>
 </noscript>
 <script type="application/json" id="glassformer-saved">{about}</script>
 <script type="application/octet-stream" id="glassformer-trace">{numbers}</script>
@@ -46,18 +46,18 @@ _PAGE = """<!doctype html>
 """
 
 
-def page_of(trace: Trace, carried: Packed, name: str = "") -> str:
-    """The page of a trace that is ready to be carried."""
-    text = script()
+def page_of(trace: Trace, trace_data: Packed, name: str = "") -> str:
+    """The page of a packed trace."""
+    script_text = script()
     return _PAGE.format(
-        policy=_policy(text),
+        policy=_policy(script_text),
         version=escape(trace.about.version),
         title=escape(f"{trace.text} · {name or 'glassformer'}"),
         source=escape(trace.text),
         target=escape(trace.translation),
-        about=_within_script(carried.about),
-        numbers=base64.b64encode(carried.numbers).decode(),
-        script=text,
+        about=_escaped_json(trace_data.about),
+        numbers=base64.b64encode(trace_data.numbers).decode(),
+        script=script_text,
     )
 
 
@@ -69,7 +69,7 @@ def write_page(
     name: str = "",
     weights: bool | None = None,
     half: bool | None = None,
-    largest: int | None = LARGEST,
+    largest: int | None = MAX_PAGE_BYTES,
 ) -> None:
     """`Trace.to_html`."""
     content = page_of(trace, packed(trace, detail, name=name, weights=weights, half=half), name).encode()
@@ -78,17 +78,17 @@ def write_page(
 
 
 def refuse_large(size: int, largest: int | None) -> None:
-    """One sentence with the ways out, if a page is larger than it may be."""
+    """Raise if a page is larger than the limit."""
     if largest is not None and size > largest:
         raise InputError(
-            f"The page would have {size:,} bytes, and {largest:,} are the most: take a shorter text, "
-            "detail='attention', half=True, or allow more with largest=."
+            f"The page would have {size:,} bytes; the maximum is {largest:,}. Use a shorter text, "
+            "detail='attention' or half=True, or raise the limit with largest=."
         )
 
 
 @cache
 def script() -> str:
-    """As it can stand inside a page: nothing in it looks like the end of a script, or like a comment."""
+    """The explorer's script, escaped for embedding: no `</script` and no `<!--`."""
     text = SCRIPT.read_text(encoding="utf-8")
     return text.replace("</script", "<\\/script").replace("<!--", "<\\!--").replace("\r", "")
 
@@ -101,6 +101,6 @@ def _policy(script: str) -> str:
     )
 
 
-def _within_script(json_text: str) -> str:
-    """JSON in which no text can end the element that it stands in."""
+def _escaped_json(json_text: str) -> str:
+    """JSON in which no string can close the script element around it."""
     return json_text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

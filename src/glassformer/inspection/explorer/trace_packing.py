@@ -1,8 +1,8 @@
-"""A trace as the explorer carries it: what it is of as JSON, its numbers as a safetensors file in gzip."""
+"""Packs a trace for the explorer: a JSON manifest, and the tensors as a gzipped safetensors file."""
 
 import gzip
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,37 +10,38 @@ import torch
 
 from glassformer.errors import InputError
 from glassformer.inspection.tracing.trace import Detail, Trace, in_memory
-from glassformer.inspection.tracing.trace_file import part_of, serialised
+from glassformer.inspection.tracing.trace_file import reduce_trace, serialised
 from glassformer.inspection.tracing.trace_manifest import manifest, weights_in
+from glassformer.model.dims import Tensor
 
 DETAILS: tuple[Detail, ...] = ("attention", "full")
-SMALL_MODEL = 6_000_000
-"""Bytes of weights that go with a trace: with them the page redoes every step; more would be the large part of it."""
-EXACT = 12_000_000
-"""Bytes of numbers that are kept as they are; more are rounded to float16, unless that is decided."""
+MAX_INCLUDED_WEIGHT_BYTES = 6_000_000
+"""Default limit up to which parameters are included, so that the page can recompute every step."""
+MAX_EXACT_BYTES = 12_000_000
+"""Default limit up to which tensors keep their precision; larger traces are rounded to float16."""
 
 
 @dataclass(frozen=True)
 class Packed:
-    """What a page carries."""
+    """A trace as embedded in a page."""
 
     about: str
-    """JSON: the manifest, the model, and whether numbers were rounded."""
+    """JSON: the manifest, the model, and whether the tensors were rounded."""
     numbers: bytes
-    """A file of `Trace.save`, in gzip."""
+    """A file of `Trace.save`, gzipped."""
 
 
 def packed(
     trace: Trace, detail: Detail = "full", *, name: str = "", weights: bool | None = None, half: bool | None = None
 ) -> Packed:
-    """A trace made ready to be carried. `weights` and `half` are decided by size where nobody says."""
+    """Pack a trace. `weights` (include parameters) and `half` (float16) default to a choice by size."""
     if detail not in DETAILS:
-        raise InputError(f"The explorer's detail is one of {', '.join(DETAILS)}, and not {detail!r}.")
-    patterns = _weights_wanted(trace, detail, weights)
-    part = _readable(part_of(trace, detail, parameters=patterns))
-    rounded = _size(part) > EXACT if half is None else half
+        raise InputError(f"Unknown detail {detail!r} for the explorer; choose one of {', '.join(DETAILS)}.")
+    patterns = _parameter_patterns(trace, detail, weights)
+    part = _readable(reduce_trace(trace, detail, parameters=patterns))
+    rounded = _bytes(part.loaders) + _bytes(part.parameters) > MAX_EXACT_BYTES if half is None else half
     if rounded:
-        part = _readable(part_of(trace, detail, True, patterns))
+        part = _readable(reduce_trace(trace, detail, True, patterns))
     about = {
         "manifest": manifest("saved", part, weights_in(part)).model_dump(mode="json", exclude_none=True),
         "model": model_info(trace, name),
@@ -50,7 +51,7 @@ def packed(
 
 
 def model_info(trace: Trace, name: str) -> dict[str, Any]:
-    """What the page wants to know of a model."""
+    """What the page shows about the model."""
     return {
         "name": name,
         "version": trace.about.version,
@@ -59,21 +60,21 @@ def model_info(trace: Trace, name: str) -> dict[str, Any]:
     }
 
 
-def _weights_wanted(trace: Trace, detail: Detail, wanted: bool | None) -> Sequence[str]:
-    """Patterns of the weights that go with it."""
-    if wanted is None:
-        wanted = detail == "full" and sum(get().nbytes for get in trace.parameters.values()) <= SMALL_MODEL
-    return ("*",) if wanted else ()
+def _parameter_patterns(trace: Trace, detail: Detail, include: bool | None) -> Sequence[str]:
+    """Name patterns of the parameters to include."""
+    if include is None:
+        include = detail == "full" and _bytes(trace.parameters) <= MAX_INCLUDED_WEIGHT_BYTES
+    return ("*",) if include else ()
 
 
 def _readable(part: Trace) -> Trace:
-    """Without bfloat16, which a page cannot read."""
-    kept, weights = (
-        {name: one.float() if (one := get()).dtype == torch.bfloat16 else one for name, get in these.items()}
-        for these in (part.kept, part.parameters)
+    """With bfloat16, which the page cannot read, converted to float32."""
+    tensors, weights = (
+        {name: x.float() if (x := load()).dtype == torch.bfloat16 else x for name, load in loaders.items()}
+        for loaders in (part.loaders, part.parameters)
     )
-    return in_memory(part.about, kept, part.tree, weights)
+    return in_memory(part.about, tensors, part.tree, weights)
 
 
-def _size(part: Trace) -> int:
-    return sum(get().nbytes for get in (*part.kept.values(), *part.parameters.values()))
+def _bytes(loaders: Mapping[str, Callable[[], Tensor]]) -> int:
+    return sum(load().nbytes for load in loaders.values())

@@ -1,4 +1,4 @@
-"""The data of views that show one attention: only what each needs."""
+"""Data for the views of one attention."""
 
 import re
 from typing import Any
@@ -13,9 +13,9 @@ from glassformer.inspection.figures.figure_tokens import source_tokens, target_t
 from glassformer.inspection.tracing.trace import Trace
 from glassformer.model.dims import Tensor
 
-ADDRESS = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(self|cross)_attention")
+ATTENTION_NAME = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(self|cross)_attention")
 
-NEEDS: dict[str, tuple[str, ...]] = {
+VIEW_PARTS: dict[str, tuple[str, ...]] = {
     "qkv": ("input", "memory", "q", "k", "v", "wq", "wk", "wv"),
     "self-attention": ("q", "k", "v", "scores", "weights", "context"),
     "heads": ("q", "k", "v"),
@@ -24,17 +24,17 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "multi-head": ("input", "memory", "q", "k", "v", "wq", "wk", "wv", "weights", "context", "wo", "output"),
     "attention": ("weights",),
 }
-"""What each view of an attention draws."""
-ONE_HEAD = ("qkv", "self-attention")
-"""Views that show one head: the first, unless another is asked for."""
+"""View of an attention -> the parts of `AttentionData` that it draws."""
+SINGLE_HEAD_VIEWS = ("qkv", "self-attention")
+"""Views of one head: the first by default."""
 
 
 def attention_data(trace: Trace, view: str, options: FigureOptions) -> dict[str, Any]:
     """`AttentionData` of frontend/src/figures/types.ts."""
-    at = address(trace, options.at)
-    found = ADDRESS.fullmatch(at)
-    assert found, at
-    stack, layer, kind = found.groups()
+    at = attention_name(trace, options.at)
+    match = ATTENTION_NAME.fullmatch(at)
+    assert match, at
+    stack, layer, kind = match.groups()
     queries = source_tokens(trace) if stack == "encoder" else target_tokens(trace)
     keys = queries if kind == "self" else source_tokens(trace)
     config = trace.config
@@ -42,7 +42,7 @@ def attention_data(trace: Trace, view: str, options: FigureOptions) -> dict[str,
     about = {
         "place": {"stack": stack, "layer": int(layer), "kind": kind},
         "heads": config.n_heads,
-        "head": 0 if head is None and view in ONE_HEAD else head,
+        "head": 0 if head is None and view in SINGLE_HEAD_VIEWS else head,
         "token": None if options.token is None else position_of(options.token, [token["text"] for token in queries]),
         "queries": queries,
         "keys": keys,
@@ -52,26 +52,26 @@ def attention_data(trace: Trace, view: str, options: FigureOptions) -> dict[str,
         "positions": config.positions,
         "causal": stack == "decoder" and kind == "self",
     }
-    return about | {name: _part(trace, at, kind, name) for name in NEEDS[view]}
+    return about | {name: _part(trace, at, kind, name) for name in VIEW_PARTS[view]}
 
 
-def address(trace: Trace, at: str | None) -> str:
-    """The attention that is asked for: the encoder's last, unless one is."""
+def attention_name(trace: Trace, at: str | None) -> str:
+    """The given attention, after checking that it exists; by default the encoder's last."""
     if at is None:
         return f"encoder.layers.{trace.config.encoder_layers - 1}.self_attention"
     if at in trace.attentions:
         return at
     if trace.config.decoder_ssru and re.fullmatch(r"decoder\.layers\.\d+\.self_attention", at):
         raise InputError(
-            f"There is no {at}: this decoder remembers its target by a recurrence (SSRU) and has no self-attention. "
-            "Its cross-attention can be drawn, and `film` shows what it remembers."
+            f"There is no {at}: this decoder keeps its target in a recurrent unit (SSRU) and has no self-attention. "
+            "Its cross-attention can be drawn, and `film` shows the recurrent state."
         )
-    raise InputError(f"No attention is at {at!r}; there are {', '.join(trace.attentions)}.")
+    raise InputError(f"There is no attention {at!r}; there are {', '.join(trace.attentions)}.")
 
 
 def checked_head(trace: Trace, head: int | None) -> int | None:
     if head is not None and head >= trace.config.n_heads:
-        raise InputError(f"There are {trace.config.n_heads} heads, counted from 0, and none is {head}.")
+        raise InputError(f"Head {head} is out of range (0 to {trace.config.n_heads - 1}).")
     return head
 
 
@@ -101,21 +101,21 @@ def _part(trace: Trace, at: str, kind: str, name: str) -> Any:
 
 
 def _projections(trace: Trace, name: str) -> list[Table]:
-    """W_Q, W_K or W_V as the paper writes it, D × K for each head."""
+    """W_Q, W_K or W_V as in the paper: one D × K matrix per head."""
     config = trace.config
-    found = trace.parameter(name)
+    parameter = trace.parameter(name)
     shape = (config.d_model, config.d_head)
-    if found is None:
+    if parameter is None:
         return [weight(None, *shape)] * config.n_heads
-    return [weight(one.T, *shape) for one in found.unflatten(0, (config.n_heads, -1))]
+    return [weight(head.T, *shape) for head in parameter.unflatten(0, (config.n_heads, -1))]
 
 
 def visible_weights(trace: Trace, at: str) -> Tensor:
-    """An attention's weights, with NaN where nothing may be looked at: masked is not 0."""
+    """The attention weights, with NaN at masked positions, to tell them from weights of 0."""
     weights = trace[f"{at}.weights"].double()
     if f"{at}.scores" in trace:
         hidden = trace[f"{at}.scores"] == -torch.inf
-    elif trace.axes(f"{at}.weights")[1:] == ("T", "T"):  # saved without scores: the target never looks ahead
+    elif trace.axes(f"{at}.weights")[1:] == ("T", "T"):  # saved without scores: the causal mask is known
         hidden = torch.ones(weights.shape[1:], dtype=torch.bool).triu(1).expand_as(weights)
     else:
         return weights

@@ -1,4 +1,4 @@
-"""The data of the bridge: from the encoder's output to every decoder layer's own K and V."""
+"""Data for the view `bridge`: from the encoder's output to every decoder layer's own K and V."""
 
 from typing import Any
 
@@ -30,29 +30,29 @@ def _lane(trace: Trace, layer: int, encoder: str) -> dict[str, Any]:
         lane[f"w{letter}"] = _projection(trace, at, letter)
         lane[letter] = matrix(merge_heads(trace[f"{at}.{letter}"][None])[0])
         lane[f"{letter}SharedWith"] = shared_with(trace, f"{at}.{letter}_proj.weight")
-        lane[f"{letter}Cosine"] = _cosine(*(trace.parameter(f"{one}.{letter}_proj.weight") for one in (at, encoder)))
+        lane[f"{letter}Cosine"] = _cosine(*(trace.parameter(f"{name}.{letter}_proj.weight") for name in (at, encoder)))
     return lane
 
 
 def _projection(trace: Trace, at: str, letter: str) -> dict[str, Any]:
-    """W_K or W_V as the paper writes it, D × H·K."""
+    """W_K or W_V as in the paper, D × H·K."""
     config = trace.config
-    found = trace.parameter(f"{at}.{letter}_proj.weight")
-    return weight(None if found is None else found.T, config.d_model, config.n_heads * config.d_head)
+    parameter = trace.parameter(f"{at}.{letter}_proj.weight")
+    return weight(None if parameter is None else parameter.T, config.d_model, config.n_heads * config.d_head)
 
 
 def shared_with(trace: Trace, name: str) -> str | None:
-    """Another parameter whose numbers these are; None for one of its own."""
+    """A parameter that this one is tied to; None if it is not tied."""
     shared = trace.about.shared
     if name in shared:
         return shared[name]
     return next((other for other, first in shared.items() if first == name), None)
 
 
-def _cosine(one: Tensor | None, other: Tensor | None) -> float | None:
-    """Of two matrices taken as vectors: 1 for the same direction, about 0 for unrelated ones."""
-    if one is None or other is None:
+def _cosine(first: Tensor | None, second: Tensor | None) -> float | None:
+    """Cosine of two matrices taken as vectors: 1 for the same direction, about 0 for unrelated ones."""
+    if first is None or second is None:
         return None
-    a, b = one.double().flatten(), other.double().flatten()
-    sizes = float(a.norm() * b.norm())
-    return round(float(a @ b) / sizes, 3) + 0.0 if sizes else None
+    a, b = first.double().flatten(), second.double().flatten()
+    norms = float(a.norm() * b.norm())
+    return round(float(a @ b) / norms, 3) + 0.0 if norms else None

@@ -1,4 +1,4 @@
-"""A figure: an SVG with real text and its description, to be saved, shown in a notebook, or drawn as PNG."""
+"""Figure: an SVG with selectable text and a description, to save, show in a notebook, or convert to PNG."""
 
 import os
 import re
@@ -34,15 +34,15 @@ class Figure:
         return self._element("desc")
 
     def png(self, scale: float | int = 2) -> bytes:
-        """As PNG, 96 dots to an inch times `scale`; text in the fonts of this machine."""
+        """As PNG, at 96 dots per inch times `scale`; text in the fonts of this machine."""
         return as_png(self.svg, scale)
 
     def save(self, path: str | os.PathLike[str], scale: float | int = 2) -> None:
-        """As .svg or .png, by the path's ending; whole or not at all."""
-        kind = Path(path).suffix.lower()
-        if kind not in (".svg", ".png"):
-            raise InputError(f"A figure is saved as .svg or .png, and {os.fspath(path)!r} is neither.")
-        replace_file(Path(path), self.svg.encode() if kind == ".svg" else self.png(scale))
+        """Write .svg or .png, by the path's suffix, atomically."""
+        suffix = Path(path).suffix.lower()
+        if suffix not in (".svg", ".png"):
+            raise InputError(f"A figure is saved as .svg or .png; {os.fspath(path)!r} is neither.")
+        replace_file(Path(path), self.svg.encode() if suffix == ".svg" else self.png(scale))
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -54,13 +54,13 @@ class Figure:
         return f"<Figure {self.view}: {self.title}>"
 
     def _element(self, name: str) -> str:
-        found = re.search(rf"<{name}[^>]*>(.*?)</{name}>", self.svg, re.DOTALL)
-        return unescape(found[1]) if found else ""
+        match = re.search(rf"<{name}[^>]*>(.*?)</{name}>", self.svg, re.DOTALL)
+        return unescape(match[1]) if match else ""
 
 
 def figure(trace: Trace, view: str, **options: Any) -> Figure:
-    """A view of a trace: one of `VIEWS`, told what `FigureOptions` lists."""
-    chosen = FigureOptions(**options)
-    data = view_data(trace, view, chosen)
-    look = {"width": int(chosen.width.removesuffix("mm")), "dark": chosen.dark, "caption": chosen.caption}
-    return Figure(view, as_svg(view, data, look))
+    """Draw a view of a trace: one of `VIEWS`, with the options of `FigureOptions`."""
+    checked = FigureOptions(**options)
+    data = view_data(trace, view, checked)
+    style = {"width": int(checked.width.removesuffix("mm")), "dark": checked.dark, "caption": checked.caption}
+    return Figure(view, as_svg(view, data, style))

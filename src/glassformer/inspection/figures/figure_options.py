@@ -1,4 +1,4 @@
-"""What a figure may be told."""
+"""Options of figures."""
 
 from typing import Annotated, Literal
 
@@ -6,24 +6,25 @@ from pydantic import Field
 
 from glassformer.settings import Settings
 
-Place = Annotated[int, Field(ge=0)]
+Index = Annotated[int, Field(ge=0)]
 
 
 class FigureOptions(Settings):
-    """How a figure is to look, and what it is about. Positions, heads and layers are counted from 0."""
+    """What a figure shows, and its style. Positions, heads and layers are counted from 0."""
 
     at: str | None = None
-    """The address of an attention: "decoder.layers.1.cross_attention". Unless given, the encoder's last; of `film`,
-    any address in a decoder layer, the last one's unless given."""
-    head: Place | None = None
-    """One head. Unless given, views of one head show the first, and `attention` shows all."""
-    token: str | Place | None = None
-    """A token or a word of the rows, or its position: the one to look at. `softmax` shows the least certain one."""
+    """The name of an attention, such as "decoder.layers.1.cross_attention"; by default the encoder's last. For `film`,
+    any name within a decoder layer; by default the last layer."""
+    head: Index | None = None
+    """One head. By default, views of one head show the first, and `attention` shows all."""
+    token: str | Index | None = None
+    """The query token to highlight: a token or word of the rows, or its position. For `softmax`, the token whose
+    prediction is shown; by default the one with the highest entropy."""
     likeliest: Annotated[int, Field(ge=1, le=40)] = 10
-    """Tokens that `softmax` shows; the others are one bar."""
+    """Number of tokens that `softmax` shows; the others share one bar."""
     width: Literal["86mm", "178mm"] = "178mm"
-    """A column of a journal, or a page."""
+    """One column of a journal, or a full page."""
     dark: bool = False
-    """Light on dark."""
+    """Light text on a dark background."""
     caption: bool = True
-    """Whether the description stands under the picture too."""
+    """Whether the description is also drawn under the figure."""

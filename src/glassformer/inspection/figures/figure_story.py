@@ -1,6 +1,6 @@
-"""A sentence's whole way through a model as one page to read from top to bottom: every figure, with what it shows.
+"""Story page: all figures of a trace on one HTML page, each with an explanation.
 
-It has no script and loads nothing; its text is text, and its pictures are vectors.
+The page is self-contained: no scripts, no external resources; figures are inline SVG.
 """
 
 import os
@@ -12,54 +12,62 @@ from typing import Any
 
 from glassformer.atomic_directory import replace_file
 from glassformer.errors import InputError
-from glassformer.inspection.figures.attention_views import NEEDS
+from glassformer.inspection.figures.attention_views import VIEW_PARTS
 from glassformer.inspection.figures.figure import Figure, figure
 from glassformer.inspection.tracing.trace import Trace
 
 CHAPTERS = {
     "qkv": (
-        "Every token asks, offers and carries",
-        "Each token's row of X is multiplied by three matrices of this head: by W_Q it becomes a query, what the token "
-        "looks for; by W_K a key, what it can be found by; by W_V a value, what it gives to whoever finds it.",
+        "Queries, keys and values",
+        "Each token's row of X is multiplied by three matrices of this head. W_Q gives its query, which is compared "
+        "with the keys of other tokens; W_K gives its key, which queries are compared with; W_V gives its value, which "
+        "is passed on to the tokens that attend to it.",
     ),
     "self-attention": (
-        "One head: compare, share out, add up",
-        "Each query is multiplied with every key. The scores, divided by √K, go through a softmax and become weights "
-        "that add up to 1; the values, each times its weight, are added up. That is Z.",
+        "One head: scores, weights, weighted sum",
+        "Each query is multiplied with every key. The scores are divided by √K, and a softmax turns them into weights "
+        "that add up to 1. Z is the sum of the values, each times its weight.",
     ),
-    "attention": ("Who looks at whom", "The same weights, for this head alone."),
+    "attention": ("Attention weights", "The same weights, for this head alone."),
     "heads": (
-        "Many heads",
-        "All heads do this at once, each with matrices of its own, so that each may look for something else.",
+        "Several heads",
+        "All heads do this in parallel, each with its own matrices, so each can attend to something else.",
     ),
-    "heads-out": ("What each head finds", "Each head has a Z; some bring more to the output than others."),
+    "heads-out": (
+        "The result of each head",
+        "Each head has its own Z; some contribute more to the output than others.",
+    ),
     "concat": (
-        "Put together again",
-        "All Z stand side by side, and W_O mixes them into one row a token: what attention gives to the next step.",
+        "Concatenation and W_O",
+        "All Z are put side by side, and W_O maps them to one row per token: the output of the attention.",
     ),
-    "multi-head": ("All of it at once", "From the tokens to the output of one attention, in one picture."),
+    "multi-head": ("Multi-head attention as a whole", "One attention in one figure, from the tokens to its output."),
     "bridge": (
-        "Across the bridge: whose W_K and W_V?",
-        "The encoder's output goes to every layer of the decoder, and each makes keys and values of it with its own "
-        "W_K and W_V: not the encoder's, and not another layer's.",
+        "From encoder to decoder: which W_K and W_V?",
+        "The encoder's output goes to every decoder layer, and each layer computes keys and values from it with its "
+        "own W_K and W_V: not with the encoder's, and not with another layer's.",
     ),
     "film": (
-        "Word by word",
-        "The decoder reads what it wrote last and writes the next. Keys and values of earlier words are remembered, "
-        "and those of the source are made once.",
+        "Decoding step by step",
+        "In each step the decoder reads the token it wrote last and writes the next one. The keys and values of "
+        "earlier tokens come from a cache; those of the source are computed once.",
     ),
-    "beam": ("The search", "Several translations grow side by side; the best ones go on, and the others are dropped."),
+    "beam": (
+        "Beam search",
+        "Several hypotheses are extended in parallel; after each step the best are kept and the others are dropped.",
+    ),
     "softmax": (
-        "The next word",
-        "The last row of the decoder becomes a number for every token, and a softmax makes them probabilities.",
+        "The next token",
+        "The decoder's output vector gives one logit per token of the vocabulary, and a softmax turns the logits into "
+        "probabilities.",
     ),
 }
-ACROSS = (
-    "A row of the target is multiplied by W_Q and becomes a query, what the next word looks for. The rows of the "
-    "encoder's output are multiplied by W_K and W_V of this decoder layer: keys, what a source token can be found by, "
-    "and values, what it gives."
+CROSS_ATTENTION_QKV = (
+    "Each row of the target is multiplied by W_Q, which gives a query. The rows of the encoder's output are multiplied "
+    "by W_K and W_V of this decoder layer, which gives the keys that queries are compared with and the values that are "
+    "passed on."
 )
-"""What `qkv` shows of an attention from the target to the source."""
+"""The text for `qkv` in cross-attention."""
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -100,60 +108,60 @@ _DARK = {"scheme": "dark", "ink": "#e6e9ec", "soft": "#9aa4ae", "line": "#353c44
 
 @dataclass(frozen=True)
 class Story:
-    """The page, to be saved or sent."""
+    """The page as HTML."""
 
     html: str
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """As .html; whole or not at all."""
+        """Write an .html file, atomically."""
         if Path(path).suffix.lower() not in (".html", ".htm"):
-            raise InputError(f"A story is saved as .html, and {os.fspath(path)!r} is not.")
+            raise InputError(f"A story is saved as .html; {os.fspath(path)!r} is not an .html file.")
         replace_file(Path(path), self.html.encode())
 
 
 def story(trace: Trace, *, name: str = "", dark: bool = False, **options: Any) -> Story:
-    """Every figure that the trace has the numbers for, told `at`, `head` and `token`. `name`: the model's."""
-    look = {"dark": dark, "caption": False}
+    """Every figure that the trace has the tensors for; options `at`, `head` and `token`. `name`: the model's name."""
+    style = {"dark": dark, "caption": False}
     options = {option: value for option, value in options.items() if value is not None}
-    drawn = {"attention": figure(trace, "attention", **{"head": 0, **options}, **look)}
-    left_out = []  # what was asked is right, or it would have been said now: these the trace has no numbers for
+    drawn = {"attention": figure(trace, "attention", **{"head": 0, **options}, **style)}
+    left_out = []  # wrong options have raised above, so what fails below are tensors that the trace does not have
     for view in CHAPTERS:
         try:
-            drawn[view] = drawn.get(view) or figure(trace, view, **told(view, options), **look)
+            drawn[view] = drawn.get(view) or figure(trace, view, **options_for_view(view, options), **style)
         except InputError as error:
             left_out.append(f"{CHAPTERS[view][0]}: {error}")
-    across = str(options.get("at")).endswith("cross_attention")
-    chapters = [_chapter(i, drawn[view], across) for i, view in enumerate(filter(drawn.get, CHAPTERS), start=1)]
-    told_of = f"{len(chapters)} figures with the numbers of one model{f', {name}' if name else ''}"
+    crosses = str(options.get("at")).endswith("cross_attention")
+    chapters = [_chapter(i, drawn[view], crosses) for i, view in enumerate(filter(drawn.get, CHAPTERS), start=1)]
+    summary = f"{len(chapters)} figures of one translation{f' by {name}' if name else ''}, with the model's own numbers"
     page = _PAGE.format(
         **(_DARK if dark else _LIGHT),
         version=escape(trace.about.version),
         title=escape(f"{trace.text} · {name or 'glassformer'}"),
         source=escape(trace.text),
         target=escape(trace.translation),
-        about=escape(f"{told_of}. Drawn by glassformer {trace.about.version}."),
+        about=escape(f"{summary}. Drawn by glassformer {trace.about.version}."),
         chapters="\n".join(chapters),
-        left_out="".join(f'<p class="soft">Not drawn: {escape(one)}</p>' for one in left_out),
+        left_out="".join(f'<p class="soft">Not drawn: {escape(reason)}</p>' for reason in left_out),
     )
     return Story(page)
 
 
-def told(view: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The options that are meant for this view: `at` and `token` speak of an attention, and not of anything else."""
-    return options if view in NEEDS else {name: options[name] for name in options if name not in ("at", "token")}
+def options_for_view(view: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options that apply to this view: `at` and `token` refer to an attention, so other views ignore them."""
+    return options if view in VIEW_PARTS else {name: options[name] for name in options if name not in ("at", "token")}
 
 
-def _chapter(number: int, drawn: Figure, across: bool) -> str:
-    heading, sentence = CHAPTERS[drawn.view]
-    if across and drawn.view == "qkv":
-        sentence = ACROSS
+def _chapter(number: int, drawn: Figure, crosses: bool) -> str:
+    heading, text = CHAPTERS[drawn.view]
+    if crosses and drawn.view == "qkv":
+        text = CROSS_ATTENTION_QKV
     return (
-        f'<section aria-labelledby="{drawn.view}"><h2 id="{drawn.view}">{number}. {_set(heading)}</h2>'
-        f"<p>{_set(sentence)}</p>"
-        f'<figure tabindex="0">{drawn.svg}<figcaption>{_set(drawn.description)}</figcaption></figure></section>'
+        f'<section aria-labelledby="{drawn.view}"><h2 id="{drawn.view}">{number}. {_typeset(heading)}</h2>'
+        f"<p>{_typeset(text)}</p>"
+        f'<figure tabindex="0">{drawn.svg}<figcaption>{_typeset(drawn.description)}</figcaption></figure></section>'
     )
 
 
-def _set(text: str) -> str:
-    """With W_Q as it is printed."""
+def _typeset(text: str) -> str:
+    """Escaped HTML, with W_Q as W and a subscript Q."""
     return re.sub(r"\b([Wb])_([QKVO])\b", r"\1<sub>\2</sub>", escape(text))

@@ -1,4 +1,4 @@
-"""The tokens of both sides, as the renderer reads them."""
+"""The tokens of both sides in the renderer's format."""
 
 from glassformer.inspection.tracing.trace import Trace
 
@@ -11,5 +11,5 @@ def source_tokens(trace: Trace) -> list[Token]:
 
 
 def target_tokens(trace: Trace) -> list[Token]:
-    """Each position's two tokens: after which it stands, and what it has to predict."""
-    return [{"text": own, "after": before} for own, before in zip(trace.target, trace.reads, strict=True)]
+    """For each target position, the token to predict and the input token before it."""
+    return [{"text": written, "after": read} for written, read in zip(trace.target, trace.reads, strict=True)]

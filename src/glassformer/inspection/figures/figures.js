@@ -499,7 +499,7 @@ var glassformerFigures = (function(exports) {
 		const named = order.slice(0, count).filter((index, rank) => rank === 0 || values[index] >= .005).map((index) => `${keyName(keys[index])} ${probability(values[index])}`);
 		return named.length < 2 ? named.join("") : `${named.slice(0, -1).join(", ")} and ${named[named.length - 1]}`;
 	}
-	/** What every picture of one attention has to add, for whoever compares it with the formula. */
+	/** Remarks under every picture of one attention, for comparison with the formula. */
 	function remarksOn(data) {
 		const remarks = ["Layers and heads are counted from 0."];
 		if (data.positions === "rotary" && data.place.kind === "self") remarks.push("Q and K are shown after they were turned by their positions (rotary).");

@@ -1,4 +1,4 @@
-"""The data of views that show what is written: the caches step by step, the next token, the tree of the search."""
+"""Data for the views of decoding: the caches step by step, the next token, the search tree."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def film_data(trace: Trace, options: FigureOptions) -> dict[str, Any]:
     head = checked_head(trace, options.head) or 0
     name = f"decoder.layers.{layer}"
     recurrent = trace.config.decoder_ssru
-    own = trace[f"{name}.recurrence.cell"] if recurrent else trace[f"{name}.self_attention.k"][head]
+    target_state = trace[f"{name}.recurrence.cell"] if recurrent else trace[f"{name}.self_attention.k"][head]
     return {
         "layer": layer,
         "layers": trace.config.decoder_layers,
@@ -28,20 +28,20 @@ def film_data(trace: Trace, options: FigureOptions) -> dict[str, Any]:
         "source": source_tokens(trace),
         "target": target_tokens(trace),
         "crossK": matrix(trace[f"{name}.cross_attention.k"][head]),
-        "selfK": matrix(own),
+        "selfK": matrix(target_state),
         "recurrent": recurrent,
     }
 
 
 def decoder_layer(trace: Trace, at: str | None) -> int:
-    """The decoder layer that an address names, the last one unless given."""
+    """The decoder layer that a name refers to; by default the last."""
     layers = trace.config.decoder_layers
     if at is None:
         return layers - 1
     for layer in range(layers):
         if f"{at}.".startswith(f"decoder.layers.{layer}."):
             return layer
-    raise InputError(f"{at!r} is in none of the {layers} decoder layers: decoder.layers.0 is the first.")
+    raise InputError(f"{at!r} is not within a decoder layer (decoder.layers.0 to decoder.layers.{layers - 1}).")
 
 
 def softmax_data(trace: Trace, options: FigureOptions) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def beam_data(trace: Trace, options: FigureOptions) -> dict[str, Any]:
     """`BeamData` of frontend/src/figures/types.ts."""
     tree = trace.tree
     if tree is None:
-        raise InputError("The target of this trace was given, so no search looked for it: trace without a target.")
+        raise InputError("This trace has no search tree, because its target was given: trace without a target.")
     probabilities = torch.tensor(tree.log_probability, dtype=torch.float64).exp().tolist()
     nodes = zip(tree.parent, tree.token, probabilities, tree.score, tree.fate, strict=True)
     ended = tree.ended

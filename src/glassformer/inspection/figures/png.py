@@ -1,4 +1,4 @@
-"""An SVG as a picture of pixels, by resvg: text is drawn with the fonts of this machine."""
+"""SVG to PNG conversion with resvg; text is drawn with the fonts of this machine."""
 
 import re
 from functools import cache
@@ -11,26 +11,27 @@ _LETTER = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20">'
     '<text x="2" y="16" font-family="{font}">{letter}</text></svg>'
 )
-_SIGNS = re.compile(r"<text(?=[^>]*>(?:[^<]|<(?!/text))*[−→≠≤≥√])")
-_SIGNS_FONT = "DejaVu Sans, Noto Sans Math, sans-serif"
-"""For texts with signs that many fonts lack: of a missing sign resvg makes the whole text another font's, a serif's."""
+_TEXT_WITH_SYMBOLS = re.compile(r"<text(?=[^>]*>(?:[^<]|<(?!/text))*[−→≠≤≥√])")
+_SYMBOL_FONT = "DejaVu Sans, Noto Sans Math, sans-serif"
+"""For texts with symbols that many fonts lack: resvg sets a whole text in a serif font if one symbol is missing."""
 
 
 def as_png(svg: str, scale: float | int) -> bytes:
-    """PNG at 96 dots to an inch times `scale`."""
+    """PNG at 96 dots per inch times `scale`."""
     if not _draws_text(_font(svg)):
         raise GlassformerError(
-            "None of the fonts that figures ask for is on this machine, so a PNG would have no text: install one "
+            "None of the figures' fonts is installed on this machine, so a PNG would have no text: install one "
             "(on Debian: apt install fonts-dejavu-core), or save the figure as .svg."
         )
-    return _drawn(signs_drawn(svg), scale)
+    return _rendered(with_symbol_font(svg), scale)
 
 
-def signs_drawn(svg: str) -> str:
-    return _SIGNS.sub(f'<text font-family="{_SIGNS_FONT}"', svg)
+def with_symbol_font(svg: str) -> str:
+    """The SVG with another font for texts that contain rare symbols."""
+    return _TEXT_WITH_SYMBOLS.sub(f'<text font-family="{_SYMBOL_FONT}"', svg)
 
 
-def _drawn(svg: str, scale: float | int) -> bytes:
+def _rendered(svg: str, scale: float | int) -> bytes:
     try:
         import resvg_py
     except ImportError:
@@ -44,5 +45,5 @@ def _font(svg: str) -> str:
 
 @cache
 def _draws_text(font: str) -> bool:
-    """Whether a letter leaves a mark: without fonts resvg draws none, and says nothing."""
-    return _drawn(_LETTER.format(font=font, letter="M"), 1) != _drawn(_LETTER.format(font=font, letter=" "), 1)
+    """Whether a letter is visible: without fonts, resvg silently draws no text."""
+    return _rendered(_LETTER.format(font=font, letter="M"), 1) != _rendered(_LETTER.format(font=font, letter=" "), 1)

@@ -1,4 +1,4 @@
-"""The renderer: `figures.js`, built from frontend/src/figures, run in QuickJS. No browser and no Node."""
+"""Renderer: `figures.js`, built from frontend/src/figures, run in QuickJS without a browser or Node."""
 
 import json
 import threading
@@ -10,22 +10,22 @@ from typing import Any, cast
 from glassformer.errors import GlassformerError
 
 BUNDLE = Path(__file__).with_name("figures.js")
-MISSING = "Drawing needs two small packages: pip install 'glassformer[figures]'."
+MISSING = "Figures need two small packages: pip install 'glassformer[figures]'."
 _CALL = """
 function draw(view, data, options) {
   return glassformerFigures.render(view, JSON.parse(data), JSON.parse(options));
 }
 """
 
-_own = threading.local()
-"""Each thread's renderer: QuickJS may be used only by the thread that made it."""
+_per_thread = threading.local()
+"""One renderer per thread: a QuickJS context may be used only by the thread that created it."""
 
 
 def as_svg(view: str, data: Mapping[str, Any], options: Mapping[str, Any]) -> str:
-    """The SVG of a view of data. Both go in as JSON, so what is drawn is what anybody can read."""
-    draw = getattr(_own, "draw", None)
+    """The SVG of a view. Data and options are passed as JSON."""
+    draw = getattr(_per_thread, "draw", None)
     if draw is None:
-        draw = _own.draw = _renderer()
+        draw = _per_thread.draw = _renderer()
     return cast(str, draw(view, json.dumps(data, allow_nan=False), json.dumps(options)))
 
 

@@ -1,1 +1,1 @@
-"""Interventions: what-ifs, head ablation, and exchanged cross-attention matrices."""
+"""Interventions: what-ifs, head ablation, exchanged cross-attention matrices."""

@@ -1,6 +1,6 @@
-"""What if? Changes to a model's pass, or to what goes in: each small, each named, all of them stackable.
+"""Interventions: named, composable changes to a model's forward pass or to its input.
 
-Positions, heads and layers are counted from 0. `at` is an attention's or a layer's address, as in its taps' names.
+Positions, heads and layers are counted from 0. `at` is the name of an attention or a layer, as in its tap names.
 """
 
 import math
@@ -22,188 +22,191 @@ from glassformer.model.layers import FeedForward
 from glassformer.model.tap import Listener, Tap
 from glassformer.settings import Settings
 
-Place = Annotated[int, Field(ge=0)]
-Means = Mapping[str, Float[Tensor, "H K"]]
-"""An attention's mean context of each head, by the attention's address: what `AverageHead` puts."""
+Index = Annotated[int, Field(ge=0)]
+HeadMeans = Mapping[str, Float[Tensor, "H K"]]
+"""Attention name -> mean context vector of each head, which `AverageHead` substitutes."""
 
 
 class Change(Settings):
-    """A what-if. Most change what passes a tap; some change what goes in."""
+    """An intervention. Most change the value at a tap; some change the input."""
 
     POSITIONAL: ClassVar[bool] = False
-    """Whether it speaks of positions of one sentence, and so makes no sense for a corpus."""
+    """Whether it refers to positions of one sentence, and so cannot be applied to a corpus."""
 
     def of(self, request: Request) -> Request:
-        """What goes in instead."""
+        """The changed request."""
         return request
 
     def check(self, model: Transformer) -> None:
-        """Refuse what the model does not have."""
+        """Raise if the model lacks what the change refers to."""
 
-    def listeners(self, model: Transformer, means: Means) -> Mapping[str, Listener]:
-        """What is put at which taps."""
+    def listeners(self, model: Transformer, means: HeadMeans) -> Mapping[str, Listener]:
+        """Tap name -> listener that changes the value there."""
         return {}
 
-    def instead(self, model: Transformer) -> Mapping[str, nn.Linear]:
-        """Which projections are replaced by which."""
+    def replaced_projections(self, model: Transformer) -> Mapping[str, nn.Linear]:
+        """Projection name -> the projection used in its place."""
         return {}
 
 
-class OfAttention(Change):
+class AttentionChange(Change):
     """A change to one attention."""
 
     at: str
-    """The attention: decoder.layers.1.cross_attention, say."""
+    """The attention, for example decoder.layers.1.cross_attention."""
 
     def check(self, model: Transformer) -> None:
         attention_at(model, self.at)
 
 
-class OfHead(OfAttention):
+class HeadChange(AttentionChange):
     """A change to one head."""
 
-    head: Place
+    head: Index
 
     def check(self, model: Transformer) -> None:
         check_head(model, self.at, self.head)
 
 
-class RemoveHead(OfHead):
-    """The head says nothing: its context is 0."""
+class RemoveHead(HeadChange):
+    """Zero ablation of a head: its context becomes 0."""
 
     kind: Literal["remove-head"] = "remove-head"
 
-    def listeners(self, model: Transformer, means: Means) -> Mapping[str, Listener]:
-        def put(context: Tensor) -> Tensor:
+    def listeners(self, model: Transformer, means: HeadMeans) -> Mapping[str, Listener]:
+        def zeroed(context: Tensor) -> Tensor:
             return context.index_fill(1, torch.tensor([self.head], device=context.device), 0)
 
-        return {f"{self.at}.context": put}
+        return {f"{self.at}.context": zeroed}
 
 
-class AverageHead(OfHead):
-    """The head says the same everywhere: the mean of what it says otherwise."""
+class AverageHead(HeadChange):
+    """Mean ablation of a head: its context becomes its mean at every position."""
 
     kind: Literal["average-head"] = "average-head"
 
-    def listeners(self, model: Transformer, means: Means) -> Mapping[str, Listener]:
-        def put(context: Tensor) -> Tensor:
+    def listeners(self, model: Transformer, means: HeadMeans) -> Mapping[str, Listener]:
+        def averaged(context: Tensor) -> Tensor:
             changed = context.clone()
             changed[:, self.head] = means[self.at][self.head]
             return changed
 
-        return {f"{self.at}.context": put}
+        return {f"{self.at}.context": averaged}
 
 
-class CutEdge(OfAttention):
-    """One position may not look at another; what is left is shared among the others it sees."""
+class CutEdge(AttentionChange):
+    """Remove one attention edge: its score becomes -inf, and the softmax redistributes its weight."""
 
     kind: Literal["cut-edge"] = "cut-edge"
     POSITIONAL = True
-    query: Place
-    """Who may not look."""
-    key: Place
-    """At whom."""
-    head: Place | None = None
-    """In which head; None for all."""
+    query: Index
+    """The query position."""
+    key: Index
+    """The key position that is masked for it."""
+    head: Index | None = None
+    """The head; None for all heads."""
 
     def check(self, model: Transformer) -> None:
         check_head(model, self.at, self.head or 0)
 
-    def listeners(self, model: Transformer, means: Means) -> Mapping[str, Listener]:
-        def put(scores: Tensor) -> Tensor | None:
+    def listeners(self, model: Transformer, means: HeadMeans) -> Mapping[str, Listener]:
+        def masked(scores: Tensor) -> Tensor | None:
             if self.query >= scores.shape[2] or self.key >= scores.shape[3]:
-                return None  # a target that is not yet, or no longer, that long
+                return None  # the target is not that long, or not yet
             heads = slice(None) if self.head is None else slice(self.head, self.head + 1)
             changed = scores.clone()
             changed[:, heads, self.query, self.key] = -math.inf
             if (changed[:, heads, self.query] == -math.inf).all(-1).any():
-                raise InputError(f"Position {self.query} of {self.at} sees nothing but {self.key}: this edge stays.")
+                raise InputError(
+                    f"Position {self.query} of {self.at} attends to position {self.key} only: "
+                    "this edge cannot be removed."
+                )
             return changed
 
-        return {f"{self.at}.scores": put}
+        return {f"{self.at}.scores": masked}
 
 
-class UniformAttention(OfAttention):
-    """Every position looks at all that it sees alike."""
+class UniformAttention(AttentionChange):
+    """Uniform attention weights over all visible positions."""
 
     kind: Literal["uniform-attention"] = "uniform-attention"
-    head: Place | None = None
-    """In which head; None for all."""
+    head: Index | None = None
+    """The head; None for all heads."""
 
     def check(self, model: Transformer) -> None:
         check_head(model, self.at, self.head or 0)
 
-    def listeners(self, model: Transformer, means: Means) -> Mapping[str, Listener]:
-        def put(scores: Tensor) -> Tensor:
+    def listeners(self, model: Transformer, means: HeadMeans) -> Mapping[str, Listener]:
+        def equalised(scores: Tensor) -> Tensor:
             heads = slice(None) if self.head is None else slice(self.head, self.head + 1)
             changed = scores.clone()
             changed[:, heads] = changed[:, heads].masked_fill(changed[:, heads] > -math.inf, 0)
             return changed
 
-        return {f"{self.at}.scores": put}
+        return {f"{self.at}.scores": equalised}
 
 
 class SkipFeedForward(Change):
-    """A layer goes on without its feed-forward: only the way around it is left."""
+    """Skip a layer's feed-forward sub-layer: only its residual connection is left."""
 
     kind: Literal["skip-feed-forward"] = "skip-feed-forward"
     at: str
-    """The layer: encoder.layers.0, say."""
+    """The layer, for example encoder.layers.0."""
 
     def check(self, model: Transformer) -> None:
-        found = dict(model.named_modules()).get(f"{self.at}.feed_forward")
-        if not isinstance(found, FeedForward):
-            raise InputError(f"{self.at} has no feed-forward; encoder.layers.0 is how a layer is called.")
+        module = dict(model.named_modules()).get(f"{self.at}.feed_forward")
+        if not isinstance(module, FeedForward):
+            raise InputError(f"{self.at} has no feed-forward: give the name of a layer, such as encoder.layers.0.")
 
-    def listeners(self, model: Transformer, means: Means) -> Mapping[str, Listener]:
+    def listeners(self, model: Transformer, means: HeadMeans) -> Mapping[str, Listener]:
         return {f"{self.at}.feed_forward.output": torch.zeros_like}
 
 
-class ReplaceMatrices(OfAttention):
-    """An attention makes its keys and values with another's W_K and W_V."""
+class ReplaceMatrices(AttentionChange):
+    """Replace an attention's W_K and W_V by those of another attention."""
 
     kind: Literal["replace-matrices"] = "replace-matrices"
     by: str
-    """The attention whose matrices are taken."""
+    """The attention whose matrices are used."""
     which: list[Literal["q", "k", "v"]] = Field(default=["k", "v"])
 
     def check(self, model: Transformer) -> None:
         attention_at(model, self.at)
         attention_at(model, self.by)
 
-    def instead(self, model: Transformer) -> Mapping[str, nn.Linear]:
+    def replaced_projections(self, model: Transformer) -> Mapping[str, nn.Linear]:
         other = attention_at(model, self.by)
         return {f"{self.at}.{letter}_proj": getattr(other, f"{letter}_proj") for letter in self.which}
 
 
 class ReplaceToken(Change):
-    """A source token, or several in a row, are others."""
+    """Replace one source token, or several consecutive ones."""
 
     kind: Literal["replace-token"] = "replace-token"
     POSITIONAL = True
-    position: Place
-    """In the source."""
+    position: Index
+    """Position of the first one in the source."""
     count: Annotated[int, Field(ge=1)] = 1
-    """How many go."""
-    ids: Annotated[list[Place], Field(min_length=1)]
-    """What stands there instead."""
+    """Number of tokens to replace."""
+    ids: Annotated[list[Index], Field(min_length=1)]
+    """The tokens to insert."""
 
     def of(self, request: Request) -> Request:
         source = list(request.source)
         last = self.position + self.count - 1
         if last >= len(source):
-            raise InputError(f"The source has {len(source)} tokens, counted from 0, and none at position {last}.")
+            raise InputError(f"Source position {last} is out of range (0 to {len(source) - 1}).")
         source[self.position : last + 1] = self.ids
         return replace(request, source=source)
 
 
 class ForcePrefix(Change):
-    """The target begins as it is told."""
+    """Force the target to begin with given tokens."""
 
     kind: Literal["force-prefix"] = "force-prefix"
     POSITIONAL = True
-    ids: list[Place]
-    """What it begins with, behind the start and the language."""
+    ids: list[Index]
+    """The tokens, after the start and language tokens."""
 
     def of(self, request: Request) -> Request:
         return replace(request, prefix=(*request.prefix, *self.ids))
@@ -224,10 +227,10 @@ AnyChange = Annotated[
 
 def attention_at(model: Transformer, name: str) -> Attention:
     """The attention of this name."""
-    found = dict(model.named_modules()).get(name)
-    if not isinstance(found, Attention):
+    module = dict(model.named_modules()).get(name)
+    if not isinstance(module, Attention):
         raise InputError(f"The model has no attention {name!r}; it has {', '.join(attentions(model))}.")
-    return found
+    return module
 
 
 def attentions(model: nn.Module) -> list[str]:
@@ -238,28 +241,28 @@ def attentions(model: nn.Module) -> list[str]:
 def check_head(model: Transformer, name: str, head: int) -> None:
     heads = attention_at(model, name).n_heads
     if head >= heads:
-        raise InputError(f"{name} has {heads} heads, counted from 0, and none is {head}.")
+        raise InputError(f"Head {head} of {name} is out of range (0 to {heads - 1}).")
 
 
 def changed_request(request: Request, changes: Sequence[Change]) -> Request:
-    """What goes in after these changes."""
+    """The request after these changes."""
     for change in changes:
         request = change.of(request)
     return request
 
 
-def apply(model: Transformer, changes: Sequence[Change], means: Means) -> None:
-    """From now on the model passes as changed: give it a `twin`."""
+def apply(model: Transformer, changes: Sequence[Change], means: HeadMeans) -> None:
+    """Install changes in the model, permanently: pass a `weight_sharing_copy`."""
     for change in changes:
         change.check(model)
         for name, listener in change.listeners(model, means).items():
             tap = model.get_submodule(name)
             assert isinstance(tap, Tap)
             tap.listeners.append(listener)
-        for name, other in change.instead(model).items():
-            model.get_submodule(name).register_forward_hook(_taken_from(other))
+        for name, other in change.replaced_projections(model).items():
+            model.get_submodule(name).register_forward_hook(_project_with(other))
 
 
-def _taken_from(other: nn.Linear) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor]:
-    # Its matrix, not its call: that may be replaced too.
+def _project_with(other: nn.Linear) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor]:
+    # Uses the other's matrix rather than calling it, because its call may be replaced too.
     return lambda module, args, output: F.linear(args[0], other.weight, other.bias)

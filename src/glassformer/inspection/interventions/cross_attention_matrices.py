@@ -1,6 +1,6 @@
-"""Whose W_K and W_V does the decoder use? Asked of a model by giving it others', and by doing it again.
+"""Which W_K and W_V cross-attention uses: tested by exchanging the matrices, and by recomputing keys and values.
 
-Knows ids; knows nothing of text.
+Works on token ids, independent of text.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from glassformer.decoding import Beam, PlainStepModel, Request, search
-from glassformer.decoding.continuous_batching import alike
+from glassformer.decoding.continuous_batching import batches_by_cost
 from glassformer.decoding.step_model import at_least_float32, padded
 from glassformer.errors import InputError
 from glassformer.inspection.interventions.changes import ReplaceMatrices, apply, attention_at, attentions
@@ -20,62 +20,63 @@ from glassformer.model import ModelConfig, Transformer
 from glassformer.model.attention import split_heads
 from glassformer.model.dims import Tensor
 
-POSITIONS = 4_000
-"""Source and target positions looked at at once."""
-MUCH = 0.1
-"""Nats a token by which own matrices must be better for a plain word about it."""
+MAX_BATCH_POSITIONS = 4_000
+"""Source and target positions per batch."""
+CLEAR_DROP_NATS = 0.1
+"""Drop in log-probability per token from which on the conclusion calls the matrices different."""
 
 
 @dataclass(frozen=True)
 class MatrixSource:
-    """K and V made with these matrices: for each decoder layer, the attention that they are taken from."""
+    """A choice of matrices for K and V."""
 
     name: str
     taken: list[str]
+    """For each decoder layer, the attention whose W_K and W_V it uses."""
     note: str = ""
 
 
 @dataclass(frozen=True)
 class MatrixSourceResult:
-    """What becomes of translations when K and V are made so."""
+    """Effect of a choice of matrices on the translations."""
 
     choice: MatrixSource
     own: bool
-    """Whether they are the own ones, as they stand in memory."""
+    """Whether every layer uses its own matrices, or others that share their memory."""
     log_probability: float
-    """Of a target token, on average, in nats."""
+    """Mean log-probability per target token, in nats."""
     likeliest: int
-    """Target tokens that the model finds likeliest, after those before them."""
+    """Target tokens that are the model's most likely token, given those before them."""
     same: int
-    """Sentences whose greedy translation stays as it is."""
+    """Sentences whose greedy translation is unchanged."""
 
 
 @dataclass(frozen=True)
 class Matrices:
-    """One decoder layer's W_K and W_V beside others', and its keys and values done again."""
+    """One decoder layer's W_K and W_V compared with other layers', and its keys and values recomputed."""
 
     at: str
     shared_k: list[str]
-    """Other attentions whose W_K is the same memory."""
+    """Other attentions whose W_K is the same tensor in memory."""
     shared_v: list[str]
     cosine_encoder: tuple[float, float]
-    """Of W_K and W_V with the top encoder layer's."""
+    """Cosine of W_K and W_V with the top encoder layer's."""
     cosine_first: tuple[float, float]
-    """Of W_K and W_V with decoder layer 0's."""
+    """Cosine of W_K and W_V with decoder layer 0's."""
     differs: tuple[float, float]
-    """The largest difference between the K (and V) used and memory × this layer's W_K (W_V) + bias."""
+    """Largest difference between the K (and V) used and memory × this layer's W_K (W_V) + bias."""
     from_first: float
     """‖K - K of decoder layer 0‖ / ‖K of decoder layer 0‖."""
 
 
 @dataclass(frozen=True)
 class KeysValues:
-    """The whole answer."""
+    """All results of the exchange."""
 
     sentences: int
     tokens: int
     given: bool
-    """Whether the targets were given; else they are the model's own greedy translations."""
+    """Whether the targets were given; otherwise they are the model's own greedy translations."""
     rows: list[MatrixSourceResult]
     matrices: list[Matrices]
 
@@ -85,16 +86,16 @@ class KeysValues:
 
     @property
     def others(self) -> list[MatrixSourceResult]:
-        """Rows with matrices that are truly others."""
+        """Rows whose matrices differ from the layers' own."""
         return [row for row in self.rows if not row.own]
 
 
 def choices(config: ModelConfig) -> list[MatrixSource]:
-    """What K and V may be made with: the own matrices first."""
+    """The matrices to compare: each layer's own first."""
     depth, encoder = config.decoder_layers, config.encoder_layers
     own = [cross(i) for i in range(depth)]
     numbered = [i * encoder // depth for i in range(depth)]
-    note = "" if depth == encoder else f"decoder {_row(range(depth))} take encoder {_row(numbered)}"
+    note = "" if depth == encoder else f"decoder layers {_listed(range(depth))} use encoder layers {_listed(numbered)}"
     return [
         MatrixSource("each layer's own", own),
         MatrixSource("the top encoder layer's", [f"encoder.layers.{encoder - 1}.self_attention"] * depth),
@@ -108,10 +109,11 @@ def choices(config: ModelConfig) -> list[MatrixSource]:
 
 
 def cross(layer: int) -> str:
+    """The name of a decoder layer's cross-attention."""
     return f"decoder.layers.{layer}.cross_attention"
 
 
-def _row(numbers: Sequence[int] | range) -> str:
+def _listed(numbers: Sequence[int] | range) -> str:
     return ", ".join(map(str, numbers))
 
 
@@ -121,61 +123,61 @@ def keys_values(
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]] | None = None,
     prefix: tuple[int, ...] = (),
-    tell: Callable[[], None] = lambda: None,
+    progress: Callable[[], None] = lambda: None,
 ) -> KeysValues:
-    """The table for these sources. Without targets, the model's own greedy translations are scored.
+    """The results for these sources. Without targets, the model's own greedy translations are scored.
 
-    `prefix`: what every target begins with, its language say. `tell` hears of each row that is done.
+    `prefix`: tokens that every target begins with, such as its language. `progress` is called after each row.
     """
     if not sources:
-        raise InputError("There is no sentence to ask about.")
+        raise InputError("There are no sentences: give at least one.")
     requests = [Request(list(source), prefix) for source in sources]
     own = [hypotheses[0].tokens for hypotheses in search(PlainStepModel(weight_sharing_copy(model)), requests, GREEDY)]
-    wanted = own if targets is None else [list(target) for target in targets]
+    scored = own if targets is None else [list(target) for target in targets]
     rows = []
     for choice in choices(model.config):
-        mine = with_matrices(model, choice)
-        log_p, likeliest = _scored(mine, sources, wanted)
-        found = [hypotheses[0].tokens for hypotheses in search(PlainStepModel(mine), requests, GREEDY)]
-        same = sum(one == other for one, other in zip(found, own, strict=True))
+        changed = with_matrices(model, choice)
+        log_p, likeliest = _scored(changed, sources, scored)
+        translations = [hypotheses[0].tokens for hypotheses in search(PlainStepModel(changed), requests, GREEDY)]
+        same = sum(new == old for new, old in zip(translations, own, strict=True))
         rows.append(MatrixSourceResult(choice, _is_own(model, choice), log_p, likeliest, same))
-        tell()
-    matrices = _matrices(model, sources, wanted)
-    return KeysValues(len(sources), sum(map(len, wanted)), targets is not None, rows, matrices)
+        progress()
+    matrices = _matrices(model, sources, scored)
+    return KeysValues(len(sources), sum(map(len, scored)), targets is not None, rows, matrices)
 
 
 GREEDY = Beam(size=1)
 
 
 def with_matrices(model: Transformer, choice: MatrixSource) -> Transformer:
-    """A twin whose decoder layers make K and V with the chosen matrices."""
-    mine = weight_sharing_copy(model)
+    """A weight-sharing copy whose decoder layers compute K and V with the chosen matrices."""
+    copy = weight_sharing_copy(model)
     changes = [ReplaceMatrices(at=cross(i), by=by) for i, by in enumerate(choice.taken) if by != cross(i)]
-    apply(mine, changes, {})
-    return mine
+    apply(copy, changes, {})
+    return copy
 
 
 def in_words(found: KeysValues) -> str:
-    """One plain sentence of conclusion, from the numbers."""
+    """The conclusion in one sentence, derived from the numbers."""
     if not found.others:
-        return "This model has one pair of W_K and W_V for all: there are no others to compare them with."
+        return "All layers of this model share one W_K and one W_V: there are no others to compare them with."
     best = max(found.others, key=lambda row: row.log_probability)
-    fall = found.own.log_probability - best.log_probability
+    drop = found.own.log_probability - best.log_probability
     numbers = f"from {found.own.log_probability:.2f} to {best.log_probability:.2f} nats"
-    if fall < MUCH:
+    if drop < CLEAR_DROP_NATS:
         return (
-            "Here it makes little difference whose W_K and W_V are used: the log-probability of a token goes "
-            f"{numbers} with {best.choice.name}. Was this model trained?"
+            "The choice of W_K and W_V makes little difference here: the log-probability per token goes "
+            f"{numbers} with {best.choice.name}. Is this model trained?"
         )
-    if any(one.shared_k or one.shared_v for one in found.matrices):
-        begin = "Some of these matrices are one in memory, as marked, but not all are"
+    if any(layer.shared_k or layer.shared_v for layer in found.matrices):
+        begin = "Some of these matrices share memory, as marked, but not all do"
     else:
         begin = "Each decoder layer uses its own W_K and W_V on the encoder's output"
-    return f"{begin}: with the best of the others, {best.choice.name}, the log-probability of a token falls {numbers}."
+    return f"{begin}: with the best alternative, {best.choice.name}, the log-probability per token falls {numbers}."
 
 
 def _is_own(model: Transformer, choice: MatrixSource) -> bool:
-    """Whether every layer gets the numbers that it has: its own, or others that are the same memory."""
+    """Whether every layer gets its own matrices, or others that are the same tensors in memory."""
     return all(
         _memory_of(model, by, letter) == _memory_of(model, cross(i), letter)
         for i, by in enumerate(choice.taken)
@@ -191,40 +193,41 @@ def _memory_of(model: Transformer, at: str, letter: str) -> tuple[int, int]:
 def _scored(
     model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> tuple[float, int]:
-    """The log-probability of a target token, on average, and how many of them are the likeliest."""
+    """The mean log-probability per target token, and the number of tokens that are the model's most likely."""
     config, device = model.config, model.output_projection.weight.device
     total, likeliest = 0.0, 0
-    for batch in alike([len(s) + len(t) for s, t in zip(sources, targets, strict=True)], POSITIONS):
-        own = [targets[i] for i in batch]
-        wanted = padded(own, config.pad_id).to(device)
-        before = padded([[config.bos_id, *target[:-1]] for target in own], config.pad_id).to(device)
+    costs = [len(s) + len(t) for s, t in zip(sources, targets, strict=True)]
+    for batch in batches_by_cost(costs, MAX_BATCH_POSITIONS):
+        batch_targets = [targets[i] for i in batch]
+        labels = padded(batch_targets, config.pad_id).to(device)
+        before = padded([[config.bos_id, *target[:-1]] for target in batch_targets], config.pad_id).to(device)
         logits = at_least_float32(model(padded([sources[i] for i in batch], config.pad_id).to(device), before))
-        there = torch.arange(wanted.shape[1]) < torch.tensor([len(target) for target in own])[:, None]
-        log_ps = logits.log_softmax(-1).gather(-1, wanted[:, :, None])[:, :, 0].cpu()
-        total += float(log_ps[there].double().sum())
-        likeliest += int((logits.argmax(-1) == wanted).cpu()[there].sum())
+        real = torch.arange(labels.shape[1]) < torch.tensor([len(target) for target in batch_targets])[:, None]
+        log_ps = logits.log_softmax(-1).gather(-1, labels[:, :, None])[:, :, 0].cpu()
+        total += float(log_ps[real].double().sum())
+        likeliest += int((logits.argmax(-1) == labels).cpu()[real].sum())
     return total / sum(map(len, targets)), likeliest
 
 
 def _matrices(model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Matrices]:
     top = f"encoder.layers.{model.config.encoder_layers - 1}.self_attention"
-    gaps, apart = _recomputed(model, sources, targets)
-    found = []
+    differences, from_first = _recomputed(model, sources, targets)
+    layers = []
     for i in range(model.config.decoder_layers):
         at = cross(i)
         others = [name for name in attentions(model) if name != at]
-        found.append(
+        layers.append(
             Matrices(
                 at=at,
                 shared_k=[name for name in others if _memory_of(model, name, "k") == _memory_of(model, at, "k")],
                 shared_v=[name for name in others if _memory_of(model, name, "v") == _memory_of(model, at, "v")],
                 cosine_encoder=_cosines(model, at, top),
                 cosine_first=_cosines(model, at, cross(0)),
-                differs=gaps[i],
-                from_first=apart[i],
+                differs=differences[i],
+                from_first=from_first[i],
             )
         )
-    return found
+    return layers
 
 
 def _cosines(model: Transformer, one: str, other: str) -> tuple[float, float]:
@@ -238,26 +241,30 @@ def _cosines(model: Transformer, one: str, other: str) -> tuple[float, float]:
 def _recomputed(
     model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> tuple[list[tuple[float, float]], list[float]]:
-    """How far K and V are from memory × own W_K, W_V, at most; and how far K is from layer 0's."""
-    mine, config = weight_sharing_copy(model), model.config
+    """Per layer, the largest difference of K and V from memory × own W_K, W_V; and how far K is from layer 0's."""
+    copy, config = weight_sharing_copy(model), model.config
     device = model.output_projection.weight.device
-    gaps = [[0.0, 0.0] for _ in range(config.decoder_layers)]
-    apart, whole = [0.0] * config.decoder_layers, 0.0
+    differences = [[0.0, 0.0] for _ in range(config.decoder_layers)]
+    squared_distance, squared_norm = [0.0] * config.decoder_layers, 0.0
     for source, target in zip(sources, targets, strict=True):
-        with record(mine, "memory", "decoder.*.cross_attention.k", "decoder.*.cross_attention.v") as heard:
+        with record(copy, "memory", "decoder.*.cross_attention.k", "decoder.*.cross_attention.v") as recording:
             before = [config.bos_id, *target[:-1]]
-            mine(torch.tensor([list(source)], device=device), torch.tensor([before], device=device))
-        first = heard[f"{cross(0)}.k"].double()
-        whole += float(first.square().sum())
+            copy(torch.tensor([list(source)], device=device), torch.tensor([before], device=device))
+        first = recording[f"{cross(0)}.k"].double()
+        squared_norm += float(first.square().sum())
         for i in range(config.decoder_layers):
             for number, letter in enumerate("kv"):
-                made, again = heard[f"{cross(i)}.{letter}"], again_from(model, cross(i), letter, heard["memory"])
-                gaps[i][number] = max(gaps[i][number], float((made.double() - again).abs().max()))
-            apart[i] += float((heard[f"{cross(i)}.k"].double() - first).square().sum())
-    return [(k, v) for k, v in gaps], [(one / whole) ** 0.5 if whole else 0.0 for one in apart]
+                used = recording[f"{cross(i)}.{letter}"]
+                recomputed = projected(model, cross(i), letter, recording["memory"])
+                difference = float((used.double() - recomputed).abs().max())
+                differences[i][number] = max(differences[i][number], difference)
+            squared_distance[i] += float((recording[f"{cross(i)}.k"].double() - first).square().sum())
+    return [(k, v) for k, v in differences], [
+        (squared / squared_norm) ** 0.5 if squared_norm else 0.0 for squared in squared_distance
+    ]
 
 
-def again_from(model: Transformer, at: str, letter: str, memory: Tensor) -> Tensor:
+def projected(model: Transformer, at: str, letter: str, memory: Tensor) -> Tensor:
     """memory × W_K + b_K (or W_V, b_V) of an attention, split into heads, in float64."""
     projection = getattr(attention_at(model, at), f"{letter}_proj")
     bias = None if projection.bias is None else projection.bias.double()

@@ -1,4 +1,4 @@
-"""A model to listen to and to change, beside the one that others use at the same time."""
+"""Weight-sharing copy of a model, for recording and interventions while the original is in use."""
 
 import torch
 
@@ -6,10 +6,10 @@ from glassformer.model import Transformer
 
 
 def weight_sharing_copy(model: Transformer) -> Transformer:
-    """A second set of modules around the same weights: what is done at its taps, nobody else hears."""
-    with torch.device("meta"):  # made without numbers; they are the other's
-        made = Transformer(model.config)
-    for own, other in zip(made.modules(), model.modules(), strict=True):
-        own._parameters.update(other._parameters)
-        own._buffers.update(other._buffers)
-    return made.eval()
+    """A second module tree over the same weights, in eval mode; its taps are independent of the original's."""
+    with torch.device("meta"):  # allocates nothing; the weights are those of the original
+        copy = Transformer(model.config)
+    for new_module, module in zip(copy.modules(), model.modules(), strict=True):
+        new_module._parameters.update(module._parameters)
+        new_module._buffers.update(module._buffers)
+    return copy.eval()

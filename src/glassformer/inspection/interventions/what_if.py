@@ -1,4 +1,4 @@
-"""What a change does: another translation, other probabilities, and which heads a model can do without."""
+"""Effects of interventions: changed translations and probabilities, and a ranking of heads by ablation."""
 
 import difflib
 from collections.abc import Callable, Sequence
@@ -9,44 +9,44 @@ from glassformer.errors import InputError
 from glassformer.inspection.interventions.changes import Change, RemoveHead, apply, attentions
 from glassformer.inspection.interventions.weight_sharing_copy import weight_sharing_copy
 from glassformer.inspection.tracing.trace import Trace, request_of
-from glassformer.inspection.tracing.trace_builder import NUMBERS, TokenNames, means_for, trace
+from glassformer.inspection.tracing.trace_builder import IDS_AS_TEXT, TokenNames, means_for, trace
 from glassformer.model import Transformer
 
 
 @dataclass(frozen=True)
 class WhatIf:
-    """Two traces of one sentence, and what is different."""
+    """Two traces of one sentence, without and with changes, and their differences."""
 
     before: Trace
     after: Trace
-    """Under the changes: of the translation that the changed model gives, or of the target that was given."""
+    """With the changes applied: of the changed model's translation, or of the target that was given."""
     kept: list[float]
-    """The log-probabilities that the changed model gives to each token of the translation before."""
+    """The changed model's log-probability of each token of the original translation."""
 
     @property
     def differences(self) -> list[float]:
-        """By how much each token of the translation before became likelier (or, below 0, less likely), in nats."""
+        """Change in log-probability of each token of the original translation, in nats."""
         return [after - before for before, after in zip(self.before.log_probabilities, self.kept, strict=True)]
 
     @property
     def changed_words(self) -> list[tuple[str, str]]:
-        """What stood there before and what stands there now, from left to right; either may be empty."""
+        """Pairs of replaced and new words, from left to right; either may be empty."""
         old, new = self.before.translation.split(), self.after.translation.split()
         blocks = difflib.SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes()
         return [(" ".join(old[a:b]), " ".join(new[c:d])) for kind, a, b, c, d in blocks if kind != "equal"]
 
 
-def what_if(model: Transformer, before: Trace, changes: Sequence[Change], names: TokenNames = NUMBERS) -> WhatIf:
-    """The same sentence under these changes, on top of those that the trace was made under."""
+def what_if(model: Transformer, before: Trace, changes: Sequence[Change], names: TokenNames = IDS_AS_TEXT) -> WhatIf:
+    """Trace the same sentence with these changes, in addition to those of the given trace."""
     about = before.about
     if len(about.target.ids) != before.steps:
         raise InputError(
-            f"This trace has {before.steps} of {len(about.target.ids)} steps: a what-if needs all of them."
+            f"This trace has {before.steps} of {len(about.target.ids)} steps, and a what-if needs all of them."
         )
-    every = [*about.changes, *changes]
+    all_changes = [*about.changes, *changes]
 
     def traced(target: list[int] | None) -> Trace:
-        return trace(model, request_of(about), target, search=about.search, names=names, changes=every)
+        return trace(model, request_of(about), target, search=about.search, names=names, changes=all_changes)
 
     after = traced(about.target.ids if about.given else None)
     same = after.about.target.ids == about.target.ids
@@ -55,55 +55,58 @@ def what_if(model: Transformer, before: Trace, changes: Sequence[Change], names:
 
 @dataclass(frozen=True)
 class HeadLoss:
-    """What a head is worth."""
+    """Importance of a head, measured by removing it."""
 
     at: str
     head: int
     loss: float
-    """Nats a target token that are lost without it; below 0, the model is better off."""
+    """Log-probability lost per target token without the head, in nats; negative if the model improves."""
 
 
 def rank_heads(
     model: Transformer,
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]],
-    tell: Callable[[int, int], None] = lambda done, all_: None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[HeadLoss]:
-    """Every head by what its removal costs on these pairs, the dearest first. `tell` hears how far it is."""
+    """All heads, ranked by the loss from removing each on these pairs, largest first.
+
+    `progress` is called with the number of heads done and their total.
+    """
 
     def log_probability(removed: Sequence[Change]) -> float:
-        mine = weight_sharing_copy(model)
-        apply(mine, removed, {})
-        scored = score(mine, sources, targets)
-        return sum(one.log_probability for one in scored) / sum(len(one.tokens) for one in scored)
+        ablated = weight_sharing_copy(model)
+        apply(ablated, removed, {})
+        scored = score(ablated, sources, targets)
+        return sum(pair.log_probability for pair in scored) / sum(len(pair.tokens) for pair in scored)
 
-    return _ranked(model, log_probability, tell)
+    return _ranked(model, log_probability, progress)
 
 
 def rank_heads_of(
-    model: Transformer, before: Trace, tell: Callable[[int, int], None] = lambda done, all_: None
+    model: Transformer, before: Trace, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> list[HeadLoss]:
-    """The same for one traced translation, under the changes that its trace was made under."""
+    """`rank_heads` for one traced translation, with the changes of its trace applied."""
     about = before.about
     means = means_for(about.changes, model, [request_of(about)], about.search)
 
     def log_probability(removed: Sequence[Change]) -> float:
-        mine = weight_sharing_copy(model)
-        apply(mine, [*about.changes, *removed], means)
-        [scored] = score(mine, [about.source.ids], [about.target.ids])
+        ablated = weight_sharing_copy(model)
+        apply(ablated, [*about.changes, *removed], means)
+        [scored] = score(ablated, [about.source.ids], [about.target.ids])
         return scored.log_probability / len(scored.tokens)
 
-    return _ranked(model, log_probability, tell)
+    return _ranked(model, log_probability, progress)
 
 
 def _ranked(
-    model: Transformer, log_probability: Callable[[Sequence[Change]], float], tell: Callable[[int, int], None]
+    model: Transformer, log_probability: Callable[[Sequence[Change]], float], progress: Callable[[int, int], None]
 ) -> list[HeadLoss]:
-    """`log_probability`: of a target token, on average, under a change."""
+    """`log_probability`: the mean per target token, under changes."""
     heads = [(at, head) for at in attentions(model) for head in range(model.config.n_heads)]
-    whole = log_probability([])
+    baseline = log_probability([])
     losses = []
     for number, (at, head) in enumerate(heads, start=1):
-        losses.append(HeadLoss(at, head, whole - log_probability([RemoveHead(at=at, head=head)])))
-        tell(number, len(heads))
-    return sorted(losses, key=lambda one: -one.loss)
+        losses.append(HeadLoss(at, head, baseline - log_probability([RemoveHead(at=at, head=head)])))
+        progress(number, len(heads))
+    return sorted(losses, key=lambda ranked: -ranked.loss)

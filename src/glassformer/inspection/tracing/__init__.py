@@ -1,1 +1,1 @@
-"""Traces: recording taps, tracing a translation, and the trace as a file."""
+"""Activation recording, traces of single translations, and the trace file format."""

@@ -1,4 +1,4 @@
-"""Listening to a running model: every intermediate by name, with the numbers it really used."""
+"""Activation recording: the tensors that pass the model's taps, by tap name."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,77 +13,81 @@ from glassformer.model.tap import Tap, taps
 
 
 class Recording(Mapping[str, Tensor]):
-    """What the taps heard, by name. While decoding, a tap speaks at every step: `[name]` is the newest."""
+    """Recorded activations by tap name. Step-wise decoding passes a tap once per step: `[name]` is the latest."""
 
-    def __init__(self, listened: dict[str, Tap]) -> None:
-        self._axes = {name: tap.axes for name, tap in listened.items()}
-        self._heard: dict[str, list[Tensor]] = {}
+    def __init__(self, recorded_taps: dict[str, Tap]) -> None:
+        self._axes = {name: tap.axes for name, tap in recorded_taps.items()}
+        self._values: dict[str, list[Tensor]] = {}
 
     def __getitem__(self, name: str) -> Tensor:
         return self.all(name)[-1]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._heard)
+        return iter(self._values)
 
     def __len__(self) -> int:
-        return len(self._heard)
+        return len(self._values)
 
     def all(self, name: str) -> list[Tensor]:
-        """Everything this tap heard, in order."""
-        if name in self._heard:
-            return self._heard[name]
+        """Every tensor recorded at this tap, in order."""
+        if name in self._values:
+            return self._values[name]
         if name in self._axes:
-            raise InputError(f"Nothing has passed {name} since the recording began: run the model inside the block.")
-        raise InputError(f"{name} was not listened to; {len(self._axes)} others were, {next(iter(self._axes))} first.")
+            raise InputError(f"Nothing was recorded at {name}: run the model inside the `with record(...)` block.")
+        raise InputError(
+            f"{name} is not part of this recording, which covers {len(self._axes)} other taps, "
+            f"for example {next(iter(self._axes))}."
+        )
 
     def axes(self, name: str) -> tuple[str, ...]:
         """The letters of the dimensions, as in `dims.DIMENSIONS`."""
-        self.all(name)  # the same complaint for a name that was not heard
+        self.all(name)  # raises the same error for a name without a recording
         return self._axes[name]
 
-    def hear(self, name: str, x: Tensor) -> None:
-        self._heard.setdefault(name, []).append(x.detach())
+    def add(self, name: str, x: Tensor) -> None:
+        """Append a tensor that passed a tap, detached from the graph."""
+        self._values.setdefault(name, []).append(x.detach())
 
 
 @contextmanager
 def record(model: nn.Module, *patterns: str) -> Iterator[Recording]:
-    """Listen to the taps whose names match, while the block runs: `record(model, "decoder.*.weights")`.
+    """Record the taps whose names match while the block runs: `record(model, "decoder.*.weights")`.
 
-    A `*` stands for any characters, dots too; no pattern means every tap.
+    `*` matches any characters, including dots; without a pattern, every tap is recorded.
     """
     refuse_compiled(model)
-    chosen = matching_taps(model, patterns or ("*",))
-    recording = Recording(chosen)
-    listeners = {name: partial(recording.hear, name) for name in chosen}
-    for name, tap in chosen.items():
+    selected = matching_taps(model, patterns or ("*",))
+    recording = Recording(selected)
+    listeners = {name: partial(recording.add, name) for name in selected}
+    for name, tap in selected.items():
         tap.listeners.append(listeners[name])
     try:
         yield recording
     finally:
-        for name, tap in chosen.items():
+        for name, tap in selected.items():
             tap.listeners.remove(listeners[name])
 
 
 def matching_taps(model: nn.Module, patterns: tuple[str, ...]) -> dict[str, Tap]:
-    """The taps that any of the patterns names; a pattern that names none is an error."""
-    every = taps(model)
-    chosen: dict[str, Tap] = {}
+    """The taps that match any of the patterns; a pattern without a match is an error."""
+    all_taps = taps(model)
+    selected: dict[str, Tap] = {}
     for pattern in patterns:
-        found = {name: tap for name, tap in every.items() if fnmatchcase(name, pattern)}
-        if not found:
+        matches = {name: tap for name, tap in all_taps.items() if fnmatchcase(name, pattern)}
+        if not matches:
             raise InputError(
-                f"No tap is called {pattern!r}; `glassformer.taps(model)` lists all {len(every)}, "
-                f"{next(iter(every), 'none')!r} for one."
+                f"No tap matches {pattern!r}. `glassformer.taps(model)` lists all {len(all_taps)}, "
+                f"for example {next(iter(all_taps), 'none')!r}."
             )
-        chosen |= found
-    return {name: tap for name, tap in every.items() if name in chosen}
+        selected |= matches
+    return {name: tap for name, tap in all_taps.items() if name in selected}
 
 
 def refuse_compiled(model: nn.Module) -> None:
-    """In compiled code the taps are gone, and a recorder would hear nothing without a word."""
+    """Raise for a compiled model: compilation removes the taps, so a recording would silently stay empty."""
     for name, module in model.named_modules():
         if module._compiled_call_impl is not None or hasattr(module, "_orig_mod"):
             raise InputError(
-                f"{'The model' if name == '' else name} is compiled, and compiled code passes no taps: "
-                "record the model that torch.compile was given."
+                f"{'The model' if name == '' else name} is compiled, and compiled code has no taps: "
+                "record the model that was passed to torch.compile."
             )

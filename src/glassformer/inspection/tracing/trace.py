@@ -1,6 +1,6 @@
-"""A trace: one sentence's way through a model, every tap by name, with axes and tokens. One safetensors file.
+"""Trace of one translation: every activation by tap name, with axes and tokens, stored as one safetensors file.
 
-Knows no model: what is in it can be read, drawn and compared where the model is not.
+Independent of the model: a trace can be read, drawn and compared without it.
 """
 
 import os
@@ -29,111 +29,111 @@ Detail = Literal["attention", "full", "everything"]
 
 
 class Side(Settings):
-    """One side of a sentence."""
+    """One side of a sentence pair."""
 
     text: str
     ids: list[int]
-    """With the end of sentence."""
+    """Including the end of sentence."""
     pieces: list[str]
-    """Each token as one would show it; ▁ stands for a space."""
+    """Display text of each token; ▁ stands for a space."""
 
 
 class TraceInfo(Settings):
-    """What a trace is of: everything but the tensors."""
+    """Metadata of a trace: everything but the tensors."""
 
     format: int = FORMAT
     version: str
-    """Of glassformer."""
+    """The version of glassformer."""
     config: ModelConfig
     shared: dict[str, str] = Field(default_factory=dict)
-    """Parameters that are others: name -> the name of the one whose numbers they are."""
+    """Tied parameters: name -> the name of the parameter that they share their values with."""
     asked: Side
-    """The source as it was asked for, before any change."""
+    """The source as requested, before any change."""
     source: Side
-    """The source as it went in."""
+    """The source that the model read."""
     target: Side
-    """What was written, or what was given."""
+    """The target that the model generated, or that was given."""
     first: str
-    """The piece that the decoder starts from."""
+    """The token that the decoder starts from."""
     pieces: dict[str, str] = Field(default_factory=dict)
-    """Every target token that the search or the output looked at, by its id."""
+    """Display text, by id, of every target token that occurs in the search tree or the output tensors."""
     prefix: list[int] = Field(default_factory=list)
-    """How the target had to begin."""
+    """Tokens that the target was forced to begin with."""
     given: bool
-    """Whether the target was given; else the model found it."""
+    """Whether the target was given; otherwise the model searched for it."""
     search: Beam
-    """How it was found, or would have been."""
+    """Search settings, unused where the target was given."""
     hypothesis: int = 0
-    """Which of the hypotheses found was followed, the best first."""
+    """Which of the finished hypotheses was traced, counted from the best, which is 0."""
     changes: list[AnyChange] = Field(default_factory=list)
-    """What-ifs under which all this came to be."""
+    """Interventions that were active."""
     limit: int = 0
-    """Tokens that a target may have."""
+    """Maximum target length in tokens."""
     axes: dict[str, str]
-    """Each tensor's dimensions: letters of `glassformer.model.dims`, B left out."""
+    """Each tensor's dimensions: letters of `glassformer.model.dims`, without B."""
     same: dict[str, str] = Field(default_factory=dict)
-    """Taps that heard what another had said: name -> the name under which it is kept."""
+    """Taps that passed the same tensor as another tap: name -> the name under which it is stored."""
 
 
 @dataclass(frozen=True)
 class DecodingStep:
-    """One step of decoding: what it read and wrote, and what both caches held after it."""
+    """One decoding step: its input and output token, and both key/value caches after it."""
 
     number: int
     reads: str
-    """The piece that goes in: the one written before."""
+    """The input token: the one written in the step before."""
     writes: str
-    """The piece that comes out."""
+    """The output token."""
     past: list[KeyValues | Tensor]
-    """Each decoder layer's keys and values of the target so far, H t K, this step's own last; or its cell, D."""
+    """Per decoder layer, keys and values of the target so far, H t K, this step's last; or the SSRU's cell, D."""
     source: list[KeyValues]
-    """Each decoder layer's keys and values of the memory, H S K: made once, before the first step."""
+    """Per decoder layer, keys and values of the memory, H S K: computed once, before the first step."""
     computed: int = 1
-    """Positions of the target that the decoder computed in this step."""
+    """Target positions that the decoder computed in this step."""
 
     @property
     def reused(self) -> int:
-        """Positions whose keys and values were remembered."""
+        """Target positions whose keys and values came from the cache."""
         return self.number
 
 
 class Trace(Mapping[str, Tensor]):
-    """What passed each tap, by name: `trace["decoder.layers.0.cross_attention.weights"]` is H T S.
+    """Activations by tap name: `trace["decoder.layers.0.cross_attention.weights"]` is H T S.
 
-    Beside the taps there are `output.*`: the likeliest tokens at each target position; and `heads_out_norm` of every
-    attention: how much each head brings. A tensor is read from the file when it is asked for.
+    In addition to the taps, `output.*` has the most likely tokens at each target position, and `heads_out_norm` of
+    every attention the norm of each head's contribution. Tensors of a file are read on access.
     """
 
     def __init__(
         self,
         about: TraceInfo,
-        kept: Mapping[str, Callable[[], Tensor]],
+        loaders: Mapping[str, Callable[[], Tensor]],
         tree: SearchTree | None,
         parameters: Mapping[str, Callable[[], Tensor]],
     ) -> None:
         self.about = about
-        self.kept = kept
-        """How each tensor is had; `same` names the others."""
+        self.loaders = loaders
+        """A loader per stored tensor; `about.same` maps the other names to these."""
         self.parameters = parameters
-        """How each weight that is at hand is had."""
+        """A loader per available model parameter."""
         self.tree = tree
-        """Every hypothesis that the search looked at; None where the target was given."""
+        """The search tree: every hypothesis considered; None where the target was given."""
 
     def __getitem__(self, name: str) -> Tensor:
-        place = self.about.same.get(name, name)
-        if place in self.kept:
-            return self.kept[place]()
-        close = next((known for known in self if known.endswith(name.rpartition(".")[2])), next(iter(self), None))
+        stored = self.about.same.get(name, name)
+        if stored in self.loaders:
+            return self.loaders[stored]()
+        similar = next((known for known in self if known.endswith(name.rpartition(".")[2])), next(iter(self), None))
         raise InputError(
-            f"The trace has no {name!r}; {len(self)} others, {close!r} for one. If it was left out when the trace was "
-            "saved, save it with detail='everything'."
+            f"The trace has no tensor {name!r}. It has {len(self)} others, for example {similar!r}. If the tensor was "
+            "left out when the trace was saved, save it with detail='everything'."
         )
 
     def __contains__(self, name: object) -> bool:
-        return self.about.same.get(str(name), name) in self.kept
+        return self.about.same.get(str(name), name) in self.loaders
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in self.about.axes if self.about.same.get(name, name) in self.kept)
+        return (name for name in self.about.axes if self.about.same.get(name, name) in self.loaders)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -141,11 +141,11 @@ class Trace(Mapping[str, Tensor]):
     def axes(self, name: str) -> tuple[str, ...]:
         """The letters of a tensor's dimensions."""
         if name not in self.about.axes:
-            self[name]  # says what is wrong
+            self[name]  # raises the error for an unknown name
         return tuple(self.about.axes[name].split())
 
     def parameter(self, name: str) -> Tensor | None:
-        """A weight of the model, by its name; None where the trace was saved without it."""
+        """A parameter of the model by name; None where the trace was saved without it."""
         name = self.about.shared.get(name, name)
         return self.parameters[name]() if name in self.parameters else None
 
@@ -158,26 +158,26 @@ class Trace(Mapping[str, Tensor]):
 
     @property
     def source(self) -> list[str]:
-        """The pieces of the source, S of them."""
+        """The source tokens (S)."""
         return self.about.source.pieces
 
     @property
     def target(self) -> list[str]:
-        """The piece written at each target position, T of them."""
+        """The token written at each target position (T)."""
         return self.about.target.pieces[: self.steps]
 
     @property
     def reads(self) -> list[str]:
-        """The piece that went in at each target position, T of them."""
+        """The decoder's input token at each target position (T)."""
         return [self.about.first, *self.about.target.pieces][: self.steps]
 
     @cached_property
     def steps(self) -> int:
-        """Target positions that were traced."""
+        """Number of target positions in the trace."""
         return len(self["output.log_probability"])
 
     def piece(self, token: int) -> str:
-        """A target token as one would show it; one that was never looked at, as its number."""
+        """Display text of a target token; the id for a token that does not occur in the trace."""
         return self.about.pieces.get(str(token), f"#{token}")
 
     @property
@@ -190,18 +190,18 @@ class Trace(Mapping[str, Tensor]):
 
     @property
     def log_probabilities(self) -> list[float]:
-        """Of each target token after those before it, in nats."""
+        """Log-probability of each target token given the tokens before it, in nats."""
         return list(self["output.log_probability"].tolist())
 
     @property
     def attentions(self) -> list[str]:
-        """The addresses of all attentions, the encoder's first."""
+        """The names of all attentions, the encoder's first."""
         return [name.removesuffix(".weights") for name in self if name.endswith("attention.weights")]
 
     def step(self, number: int) -> DecodingStep:
-        """One step of decoding. What a cached step computes is a row of the whole, which is what the trace has."""
+        """One decoding step, sliced from the full pass: what a cached step computes is one row of it."""
         if not 0 <= number < self.steps:
-            raise InputError(f"There are {self.steps} steps, counted from 0, and none is {number}.")
+            raise InputError(f"Step {number} is out of range (0 to {self.steps - 1}).")
         past: list[KeyValues | Tensor] = []
         source = []
         for i in range(self.config.decoder_layers):
@@ -209,19 +209,19 @@ class Trace(Mapping[str, Tensor]):
             if self.config.decoder_ssru:
                 past.append(self[f"{layer}.recurrence.cell"][number])
             else:
-                own = (self[f"{layer}.self_attention.{letter}"][:, : number + 1] for letter in "kv")
-                past.append(KeyValues(*own))
+                keys_values = (self[f"{layer}.self_attention.{letter}"][:, : number + 1] for letter in "kv")
+                past.append(KeyValues(*keys_values))
             source.append(KeyValues(*(self[f"{layer}.cross_attention.{letter}"] for letter in "kv")))
         return DecodingStep(number, self.reads[number], self.target[number], past, source)
 
     def figure(self, view: str, **options: Any) -> "Figure":
-        """A picture of the trace: `trace.figure("attention", head=2).save("it.svg")`; see `inspection.figures`."""
-        from glassformer.inspection.figures import figure  # it knows traces, and not every trace is drawn
+        """A figure of the trace: `trace.figure("attention", head=2).save("it.svg")`; see `inspection.figures`."""
+        from glassformer.inspection.figures import figure  # imports this module; and not every trace is drawn
 
         return figure(self, view, **options)
 
     def story(self, *, name: str = "", dark: bool = False, **options: Any) -> "Story":
-        """All pictures on one page that is read from top to bottom: `trace.story(at=..., head=2).save("it.html")`."""
+        """All figures with explanations on one HTML page: `trace.story(at=..., head=2).save("it.html")`."""
         from glassformer.inspection.figures import story
 
         return story(self, name=name, dark=dark, **options)
@@ -233,11 +233,11 @@ class Trace(Mapping[str, Tensor]):
         half: bool = False,
         parameters: Sequence[str] = (),
     ) -> None:
-        """One file, whole or not at all. `half` writes float16: half as large, three digits.
+        """Write one file, atomically. `half` writes float16: half the size, about three significant digits.
 
-        `parameters`: patterns of weights that go with it, "decoder.layers.0.*" say; they are the large part of a model.
+        `parameters`: name patterns of model parameters to include, such as "decoder.layers.0.*"; they are large.
         """
-        from glassformer.inspection.tracing.trace_file import write_trace  # which knows traces
+        from glassformer.inspection.tracing.trace_file import write_trace  # imports this module
 
         write_trace(self, Path(path), detail, half, parameters)
 
@@ -251,25 +251,26 @@ class Trace(Mapping[str, Tensor]):
         half: bool | None = None,
         largest: int | None = 25_000_000,
     ) -> None:
-        """The explorer of this trace as one HTML file that loads nothing; whole or not at all.
+        """Write the explorer of this trace as one self-contained HTML file, atomically.
 
-        `detail`: "attention" has the weights of all attentions, "full" every step. `name`: the model's, to be shown.
-        `weights`: whether the model's go with it, so that every step can be redone; small models' do unless you say.
-        `half`: float16, half as large; by size unless you say. A page of more than `largest` bytes is refused.
+        `detail`: "attention" includes all attention weights, "full" every step. `name`: the model's name to show.
+        `weights`: include the model's parameters, so that the page can recompute every step; by default if they are
+        small. `half`: store float16, half the size; by default if the page is large. A page of more than `largest`
+        bytes is an error.
         """
-        from glassformer.inspection.explorer import write_page  # which knows traces
+        from glassformer.inspection.explorer import write_page  # imports this module
 
         write_page(self, path, detail, name=name, weights=weights, half=half, largest=largest)
 
     def explore(self, *, static: bool = False, name: str = "") -> Any:
         """The explorer of this trace in a notebook: a widget, or with `static` a page that needs no kernel."""
-        import glassformer  # the front door, because notebooks stand above this room
+        import glassformer  # the top-level package, because `notebook` imports `inspection`
 
         return glassformer.explore(self, static=static, name=name)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Trace":
-        """The trace in a file; its tensors are read when they are asked for."""
+        """Open a trace file; its tensors are read on access."""
         from glassformer.inspection.tracing.trace_file import read_trace
 
         return read_trace(Path(path))
@@ -278,14 +279,14 @@ class Trace(Mapping[str, Tensor]):
 def in_memory(
     about: TraceInfo, tensors: Mapping[str, Tensor], tree: SearchTree | None, parameters: Mapping[str, Tensor]
 ) -> Trace:
-    """A trace of tensors that are there already."""
-    return Trace(about, _at_hand(tensors), tree, _at_hand(parameters))
+    """A trace whose tensors are already loaded."""
+    return Trace(about, _loaders(tensors), tree, _loaders(parameters))
 
 
-def _at_hand(tensors: Mapping[str, Tensor]) -> dict[str, Callable[[], Tensor]]:
+def _loaders(tensors: Mapping[str, Tensor]) -> dict[str, Callable[[], Tensor]]:
     return {name: partial(tensors.__getitem__, name) for name in tensors}
 
 
 def request_of(about: TraceInfo) -> Request:
-    """What was asked for, before any change."""
+    """The original request, before any change."""
     return Request(about.asked.ids, tuple(about.prefix))

@@ -1,4 +1,4 @@
-"""Making traces: a search to look back on, then one pass over the target it found, with every tap listened to."""
+"""Builds traces: a search that keeps its tree, then one forward pass over the target with every tap recorded."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from glassformer.inspection.interventions.changes import (
     AnyChange,
     AverageHead,
     Change,
-    Means,
+    HeadMeans,
     apply,
     attentions,
     changed_request,
@@ -26,23 +26,23 @@ from glassformer.inspection.tracing.trace import Side, Trace, TraceInfo, in_memo
 from glassformer.model import Transformer
 from glassformer.model.dims import Float, Int, Tensor
 
-Which = Literal["source", "target"]
-LIKELIEST = 50
-"""Tokens kept at each target position, the likeliest."""
+SideName = Literal["source", "target"]
+LIKELIEST_TOKENS = 50
+"""Most likely tokens stored per target position."""
 
 
 @dataclass(frozen=True)
 class TokenNames:
-    """How ids are shown; a model without a tokenizer shows numbers."""
+    """How token ids are shown as text; without a tokenizer, as numbers."""
 
-    pieces: Callable[[Sequence[int], Which], list[str]]
-    text: Callable[[Sequence[int], Which], str]
+    pieces: Callable[[Sequence[int], SideName], list[str]]
+    text: Callable[[Sequence[int], SideName], str]
 
-    def side(self, ids: Sequence[int], side: Which) -> Side:
+    def side(self, ids: Sequence[int], side: SideName) -> Side:
         return Side(text=self.text(ids, side), ids=list(ids), pieces=self.pieces(ids, side))
 
 
-NUMBERS = TokenNames(
+IDS_AS_TEXT = TokenNames(
     pieces=lambda ids, side: [str(i) for i in ids],
     text=lambda ids, side: " ".join(str(i) for i in ids[:-1]),
 )
@@ -55,38 +55,39 @@ def trace(
     target: Sequence[int] | None = None,
     *,
     search: Beam | None = None,
-    names: TokenNames = NUMBERS,
+    names: TokenNames = IDS_AS_TEXT,
     changes: Sequence[Change] = (),
     hypothesis: int = 0,
     node: int | None = None,
     steps: int | None = None,
 ) -> Trace:
-    """One sentence's way through the model, under changes if there are any.
+    """Trace one sentence, with `changes` (interventions) applied.
 
-    Without a `target` the model searches for one, and the tree of its search is kept; `hypothesis` says which of those
-    that ended is followed, the best first, and `node` any node of the tree. `steps`: only so many target positions.
+    Without a `target`, the model searches for one and the trace keeps the search tree. `hypothesis` selects which
+    finished hypothesis to trace, 0 being the best; `node` selects any node of the tree instead. `steps` limits the
+    number of target positions.
     """
     search = search or Beam()
-    mine = weight_sharing_copy(model)
-    asked, request = request, changed_request(request, changes)
-    apply(mine, changes, means_for(changes, model, [asked], search))
+    changed_model = weight_sharing_copy(model)
+    original, request = request, changed_request(request, changes)
+    apply(changed_model, changes, means_for(changes, model, [original], search))
     tree = None
     if target is None:
-        _, tree = search_tree(_predictor(mine, changes), request, search)
-        target = _followed(tree, hypothesis) if node is None else _up_to(tree, node)
+        _, tree = search_tree(_step_model(changed_model, changes), request, search)
+        target = _finished(tree, hypothesis) if node is None else _up_to(tree, node)
     target = list(target)
-    tensors, axes, same = _passed(mine, request.source, target[:steps])
-    seen = sorted({*tensors["output.likeliest"].flatten().tolist(), *target, *(tree.token if tree else ())})
+    tensors, axes, same = _recorded(changed_model, request.source, target[:steps])
+    named = sorted({*tensors["output.likeliest"].flatten().tolist(), *target, *(tree.token if tree else ())})
     about = TraceInfo(
         version=__version__,
         config=model.config,
         shared=shared_parameters(model),
-        asked=names.side(asked.source, "source"),
+        asked=names.side(original.source, "source"),
         source=names.side(request.source, "source"),
         target=names.side(target, "target"),
         first=names.pieces([model.config.bos_id], "target")[0],
-        pieces=dict(zip(map(str, seen), names.pieces(seen, "target"), strict=True)),
-        prefix=list(asked.prefix),
+        pieces=dict(zip(map(str, named), names.pieces(named, "target"), strict=True)),
+        prefix=list(original.prefix),
         given=tree is None,
         search=search,
         hypothesis=hypothesis,
@@ -99,7 +100,7 @@ def trace(
 
 
 def shared_parameters(model: Transformer) -> dict[str, str]:
-    """Parameters that are others': name -> the first name of the same numbers."""
+    """Tied parameters: name -> the first name of the same tensor."""
     first: dict[int, str] = {}
     shared = {}
     for name, weight in model.named_parameters(remove_duplicate=False):
@@ -111,61 +112,64 @@ def shared_parameters(model: Transformer) -> dict[str, str]:
 @torch.no_grad()
 def means_for(
     changes: Sequence[Change], model: Transformer, requests: Sequence[Request], search: SearchSettings
-) -> Means:
-    """What each head of each attention says on average, over all positions of these sentences and their translations.
+) -> HeadMeans:
+    """Mean context vector of every head, over all positions of these sentences and their translations.
 
-    Nothing, where no change asks for it.
+    Empty if no change needs it.
     """
     if not any(isinstance(change, AverageHead) for change in changes):
         return {}
     if not requests:
-        raise InputError("To put a head's mean in its place, say over which sentences: average_over=[...].")
-    mine = weight_sharing_copy(model)
+        raise InputError(
+            "Replacing a head by its mean needs sentences to average over: pass them as average_over=[...]."
+        )
+    copy = weight_sharing_copy(model)
     sums: dict[str, Tensor] = {}
     counts: dict[str, int] = {}
-    for request, [best, *_] in zip(requests, decoding.search(PlainStepModel(mine), requests, search), strict=True):
-        with record(mine, "*_attention.context") as heard:
-            mine(*_ids(mine, request.source, best.tokens))
-        for name in attentions(mine):
-            context = heard[f"{name}.context"][0]
+    for request, [best, *_] in zip(requests, decoding.search(PlainStepModel(copy), requests, search), strict=True):
+        with record(copy, "*_attention.context") as recording:
+            copy(*_ids(copy, request.source, best.tokens))
+        for name in attentions(copy):
+            context = recording[f"{name}.context"][0]
             sums[name] = sums.get(name, 0) + context.sum(1)
             counts[name] = counts.get(name, 0) + context.shape[1]
     return {name: total / counts[name] for name, total in sums.items()}
 
 
-def _followed(tree: SearchTree, number: int) -> list[int]:
-    ended = tree.ended
-    if number >= len(ended):
+def _finished(tree: SearchTree, number: int) -> list[int]:
+    finished = tree.ended
+    if number >= len(finished):
         raise InputError(
-            f"The search ended {len(ended)} hypotheses, counted from 0, and none is {number}: widen the beam."
+            f"Hypothesis {number} is out of range: the search finished {len(finished)}, counted from 0. "
+            "Use a wider beam."
         )
-    return tree.tokens(ended[number])
+    return tree.tokens(finished[number])
 
 
 def _up_to(tree: SearchTree, node: int) -> list[int]:
     if not 0 < node < len(tree):
-        raise InputError(f"The tree has nodes from 1 to {len(tree) - 1} behind its start, and none is {node}.")
+        raise InputError(f"Node {node} is out of range: the search tree has nodes 1 to {len(tree) - 1} after its root.")
     return tree.tokens(node)
 
 
-def _passed(
+def _recorded(
     model: Transformer, source: Sequence[int], target: Sequence[int]
 ) -> tuple[dict[str, Tensor], dict[str, str], dict[str, str]]:
-    """Every tap's tensor once, each one's axes, and which taps heard what another had."""
-    with record(model) as heard:
+    """Every distinct tensor by tap name, the axes of each tap, and the taps that passed the same tensor as another."""
+    with record(model) as recording:
         logits = at_least_float32(model(*_ids(model, source, target)))[0]
     tensors: dict[str, Tensor] = {}
     axes: dict[str, str] = {}
     same: dict[str, str] = {}
-    places: dict[tuple[object, ...], str] = {}
-    for name in heard:
-        letters, tensor = heard.axes(name), heard[name]
+    first_names: dict[tuple[object, ...], str] = {}
+    for name in recording:
+        letters, tensor = recording.axes(name), recording[name]
         if letters[0] == "B":
             letters, tensor = letters[1:], tensor[0]
         axes[name] = " ".join(letters)
-        place = (tensor.data_ptr(), tensor.shape, tensor.stride())
-        if places.setdefault(place, name) != name:
-            same[name] = places[place]
+        identity = (tensor.data_ptr(), tensor.shape, tensor.stride())
+        if first_names.setdefault(identity, name) != name:
+            same[name] = first_names[identity]
             continue
         tensors[name] = tensor
         if name.endswith(".heads_out"):
@@ -176,14 +180,14 @@ def _passed(
 
 
 def _output(logits: Float[Tensor, "T V"], written: Int[Tensor, " T"]) -> dict[str, Tensor]:
-    """What a position's logits come to: its likeliest tokens, and how likely what was written is."""
+    """Summary of the logits per position: the most likely tokens, the entropy, the written token's probability."""
     log_ps = logits.log_softmax(-1)
-    top = log_ps.topk(min(LIKELIEST, logits.shape[-1]))
+    top = log_ps.topk(min(LIKELIEST_TOKENS, logits.shape[-1]))
     return {
         "output.likeliest": top.indices.int(),
         "output.likeliest_logits": logits.gather(1, top.indices),
         "output.log_normaliser": logits.logsumexp(-1),
-        "output.mean_logit": logits.mean(-1),  # what label smoothing asks of the others
+        "output.mean_logit": logits.mean(-1),  # the term of label smoothing
         "output.entropy": -(log_ps.exp() * log_ps).nan_to_num(0).sum(-1),
         "output.log_probability": log_ps.gather(1, written[:, None])[:, 0].clamp(max=0),
     }
@@ -195,6 +199,6 @@ def _ids(model: Transformer, source: Sequence[int], target: Sequence[int]) -> tu
     return torch.tensor([list(source)], device=device), torch.tensor([before], device=device)
 
 
-def _predictor(model: Transformer, changes: Sequence[Change]) -> PlainStepModel:
-    """A change that names target positions must see them all, and not only the newest."""
+def _step_model(model: Transformer, changes: Sequence[Change]) -> PlainStepModel:
+    """Uncached if a change refers to target positions, which must then all be computed, not only the newest."""
     return UncachedStepModel(model) if any(change.POSITIONAL for change in changes) else PlainStepModel(model)

@@ -1,4 +1,4 @@
-"""A trace as one safetensors file: what it keeps, and reading a stranger's with care."""
+"""Trace files (safetensors): levels of detail, writing, and validated reading of untrusted files."""
 
 import json
 from collections.abc import Sequence
@@ -18,55 +18,55 @@ from glassformer.inspection.tracing.trace import FORMAT, Detail, Trace, TraceInf
 from glassformer.model.dims import Tensor
 
 HEADER = "glassformer.trace"
-LARGEST_HEADER = 2**24
-"""Bytes of the list that a file begins with; that of a long sentence and a wide beam has a few hundred thousand."""
-LARGEST_HALF = 65504.0
-WEIGHT = "parameters."
-"""What the names of weights begin with in a file, so that they are not taken for taps."""
+MAX_HEADER_BYTES = 2**24
+"""Maximum size of the safetensors header; a long sentence with a wide beam needs a few hundred thousand bytes."""
+MAX_FLOAT16 = 65504.0
+PARAMETER_PREFIX = "parameters."
+"""Prefix of parameter names in a file, which keeps them apart from taps."""
 DETAILS: dict[Detail, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "attention": (("*_attention.weights", "output.log_probability", "output.entropy"), ()),
-    # heads_out and logits are H and V times as large as the rest, and can be made again from it.
+    # heads_out and logits are H and V times as large as the rest, and can be recomputed from it.
     "full": (("*",), ("*.heads_out", "logits")),
     "everything": (("*",), ()),
 }
-"""What a file keeps, and what of that it leaves out."""
+"""Level of detail -> name patterns of the tensors to store, and patterns of exceptions."""
 
 
 def write_trace(trace: Trace, path: Path, detail: Detail, half: bool, parameters: Sequence[str]) -> None:
     """`Trace.save`."""
-    replace_file(path, serialised(part_of(trace, detail, half, parameters)))
+    replace_file(path, serialised(reduce_trace(trace, detail, half, parameters)))
 
 
-def part_of(trace: Trace, detail: Detail, half: bool = False, parameters: Sequence[str] = ()) -> Trace:
-    """What a file keeps of a trace."""
+def reduce_trace(trace: Trace, detail: Detail, half: bool = False, parameters: Sequence[str] = ()) -> Trace:
+    """The trace with the tensors of a level of detail, optionally in float16, and with the matching parameters."""
     if detail not in DETAILS:
-        raise InputError(f"detail is one of {', '.join(DETAILS)}, and not {detail!r}.")
-    wanted, but_not = DETAILS[detail]
-    names = [name for name in trace.kept if _matches(name, wanted) and not _matches(name, but_not)]
+        raise InputError(f"Unknown detail {detail!r}; choose one of {', '.join(DETAILS)}.")
+    included, excluded = DETAILS[detail]
+    names = [name for name in trace.loaders if _matches(name, included) and not _matches(name, excluded)]
     tensors = {name: trace[name] for name in names}
-    weights = {name: get() for name, get in trace.parameters.items() if _matches(name, parameters)}
+    weights = {name: load() for name, load in trace.parameters.items() if _matches(name, parameters)}
     if half:
-        tensors = {name: _halved(name, tensor) for name, tensor in tensors.items()}
-        weights = {name: _halved(name, tensor) for name, tensor in weights.items()}
-    return in_memory(_about_these(trace, tensors), tensors, trace.tree, weights)
+        tensors = {name: _as_float16(name, tensor) for name, tensor in tensors.items()}
+        weights = {name: _as_float16(name, tensor) for name, tensor in weights.items()}
+    return in_memory(_info_for(trace, tensors), tensors, trace.tree, weights)
 
 
 def serialised(trace: Trace) -> bytes:
-    """A safetensors file of all that a trace has."""
+    """The whole trace as the bytes of a safetensors file."""
     header = {HEADER: json.dumps(trace.about.model_dump(mode="json"), ensure_ascii=False)}
-    tensors = {name: get() for name, get in trace.kept.items()}
-    tensors |= {f"{WEIGHT}{name}": get() for name, get in trace.parameters.items()}
-    contents = {  # copies, because some are parts of one table
+    tensors = {name: load() for name, load in trace.loaders.items()}
+    tensors |= {f"{PARAMETER_PREFIX}{name}": load() for name, load in trace.parameters.items()}
+    contents = {  # copies, because some are views of one tensor
         name: tensor.clone(memory_format=torch.contiguous_format)
         for name, tensor in (tensors | _tree_tensors(trace.tree)).items()
     }
     return save(contents, header)
 
 
-def _about_these(trace: Trace, tensors: dict[str, Tensor]) -> TraceInfo:
-    """What is said of a trace that keeps these tensors only."""
+def _info_for(trace: Trace, tensors: dict[str, Tensor]) -> TraceInfo:
+    """The metadata of a trace reduced to these tensors."""
     about = trace.about
-    same = {name: kept for name, kept in about.same.items() if kept in tensors}
+    same = {name: stored for name, stored in about.same.items() if stored in tensors}
     axes = {name: letters for name, letters in about.axes.items() if same.get(name, name) in tensors}
     pieces = about.pieces
     if "output.likeliest" not in tensors:
@@ -77,10 +77,10 @@ def _about_these(trace: Trace, tensors: dict[str, Tensor]) -> TraceInfo:
 def read_trace(path: Path) -> Trace:
     """`Trace.load`."""
     try:
-        return _opened(path)
+        return _open(path)
     except (SafetensorError, OSError) as error:
-        why = str(error).splitlines()[0].removesuffix(".")
-        raise DirectoryError(f"{path} is not a readable trace: {why}.") from None
+        reason = str(error).splitlines()[0].removesuffix(".")
+        raise DirectoryError(f"{path} is not a readable trace: {reason}.") from None
     except GlassformerError as error:
         raise DirectoryError(f"{path} is not a readable trace: {error}") from None
 
@@ -89,12 +89,12 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _halved(name: str, tensor: Tensor) -> Tensor:
-    """In float16, unless it is a small one that is computed with, or holds numbers that float16 does not."""
+def _as_float16(name: str, tensor: Tensor) -> Tensor:
+    """In float16, except `output.*`, which is small and used in computations, and values beyond float16's range."""
     if not tensor.is_floating_point() or name.startswith("output."):
         return tensor
     finite = tensor.nan_to_num(0, 0, 0)
-    return tensor if finite.numel() and finite.abs().max() > LARGEST_HALF else tensor.half()
+    return tensor if finite.numel() and finite.abs().max() > MAX_FLOAT16 else tensor.half()
 
 
 def _tree_tensors(tree: SearchTree | None) -> dict[str, Tensor]:
@@ -117,39 +117,43 @@ def _tree(tensors: dict[str, Tensor], about: TraceInfo) -> SearchTree | None:
             tensors[name].tolist() for name in ("parent", "token", "log_probability", "score", "fate")
         )
         fates: list[Fate] = [FATES[code] for code in fate]
-        whole = len(parent) == len(token) == len(log_probability) == len(score) == len(fates)
-        # A parent stands before its children: so every way back ends at the start.
-        rooted = parent[:1] == [-1] and all(0 <= own < number for number, own in enumerate(parent[1:], start=1))
+        complete = len(parent) == len(token) == len(log_probability) == len(score) == len(fates)
+        # A parent precedes its children, so every path to the root ends.
+        rooted = parent[:1] == [-1] and all(0 <= before < node for node, before in enumerate(parent[1:], start=1))
     except (KeyError, IndexError, TypeError):
-        whole = rooted = False
-    if not (whole and rooted):
-        raise DirectoryError("its tree of hypotheses is none.")
+        complete = rooted = False
+    if not (complete and rooted):
+        raise DirectoryError("the search tree is invalid.")
     return SearchTree(parent, token, log_probability, score, fates, about.search.length_penalty, about.limit)
 
 
-def _opened(path: Path) -> Trace:
+def _open(path: Path) -> Trace:
     with path.open("rb") as raw:
-        header = int.from_bytes(raw.read(8), "little")
-    if header > LARGEST_HEADER:
-        raise DirectoryError(f"its list has {header:,} bytes, and may have {LARGEST_HEADER:,}.")
+        header_bytes = int.from_bytes(raw.read(8), "little")
+    if header_bytes > MAX_HEADER_BYTES:
+        raise DirectoryError(f"the header has {header_bytes:,} bytes; the maximum is {MAX_HEADER_BYTES:,}.")
     file = safe_open(path, framework="pt")
-    about = _about((file.metadata() or {}).get(HEADER))
+    about = _info((file.metadata() or {}).get(HEADER))
     names = set(file.keys())
-    searched = {name.removeprefix("search."): file.get_tensor(name) for name in names if name.startswith("search.")}
-    kept = {name: partial(file.get_tensor, name) for name in about.axes if name in names}
-    weights = {name.removeprefix(WEIGHT): partial(file.get_tensor, name) for name in names if name.startswith(WEIGHT)}
-    return Trace(about, kept, _tree(searched, about), weights)
+    tree = {name.removeprefix("search."): file.get_tensor(name) for name in names if name.startswith("search.")}
+    loaders = {name: partial(file.get_tensor, name) for name in about.axes if name in names}
+    weights = {
+        name.removeprefix(PARAMETER_PREFIX): partial(file.get_tensor, name)
+        for name in names
+        if name.startswith(PARAMETER_PREFIX)
+    }
+    return Trace(about, loaders, _tree(tree, about), weights)
 
 
-def _about(text: str | None) -> TraceInfo:
+def _info(text: str | None) -> TraceInfo:
     if text is None:
-        raise DirectoryError("it is a safetensors file, but not one of a trace.")
+        raise DirectoryError("it is a safetensors file without the metadata of a trace.")
     try:
         table: Any = json.loads(text)
     except (ValueError, RecursionError):
-        raise DirectoryError("what it says of itself is not JSON.") from None
+        raise DirectoryError("its metadata is not JSON.") from None
     if not isinstance(table, dict):
-        raise DirectoryError("what it says of itself is no table.")
+        raise DirectoryError("its metadata is not a JSON object.")
     if table.get("format") != FORMAT:
-        raise DirectoryError(f"it is of format {table.get('format')!r}, and this version reads {FORMAT}.")
+        raise DirectoryError(f"it has format {table.get('format')!r}; this version reads format {FORMAT}.")
     return TraceInfo(**table)

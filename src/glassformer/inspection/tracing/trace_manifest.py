@@ -1,6 +1,6 @@
-"""What a trace is of, small enough to be sent first: names folded by layer, tokens, the search in short.
+"""Trace manifest: a trace without its tensors, for the explorer. Tensor names grouped by layer, tokens, search summary.
 
-The server sends it before the numbers, and a saved page carries it beside them.
+The server sends it before the tensors; a saved page contains both.
 """
 
 import math
@@ -17,28 +17,28 @@ from glassformer.model import Transformer
 from glassformer.model.dims import Tensor
 
 LAYER = re.compile(r"\.layers\.(\d+)\.")
-ENDED = 16
-"""Hypotheses that are listed; `/tree` has all."""
+MAX_LISTED_HYPOTHESES = 16
+"""Finished hypotheses in a manifest; `/tree` has all."""
 
 
-class Folded(BaseModel):
-    """Tensors of one name in several layers."""
+class TensorGroup(BaseModel):
+    """Tensors that differ only in the layer number of their names."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     name: str
-    """With * for the number of the layer, where there are layers."""
+    """The name, with * for the layer number if it has one."""
     layers: int | list[int] | None = None
-    """So many, counted from 0; or which; None where there is no *."""
+    """n for layers 0 to n - 1, or a list of layer numbers; None if the name has no *."""
     axes: str | None = None
-    """Letters of its dimensions."""
+    """Letters of the dimensions."""
     shape: list[int]
     dtype: str | None = None
-    """float32 unless said."""
+    """float32 if omitted."""
 
 
-class SideOf(BaseModel):
-    """One side of a traced sentence."""
+class TokenizedText(BaseModel):
+    """One side of a traced sentence pair."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -46,11 +46,11 @@ class SideOf(BaseModel):
     ids: list[int]
     pieces: list[str]
     words: list[tuple[int, int]]
-    """From which token to which each word goes; the last is not in it."""
+    """First token of each word, and the token after its last."""
 
 
-class Ended(BaseModel):
-    """A hypothesis that a search ended."""
+class FinishedHypothesis(BaseModel):
+    """A finished hypothesis of a search."""
 
     node: int
     text: str
@@ -58,45 +58,48 @@ class Ended(BaseModel):
     tokens: int
 
 
-class Grown(BaseModel):
-    """A search to look back on, in short; `/tree` has all of it."""
+class SearchSummary(BaseModel):
+    """Summary of a search tree; `/tree` has all of it."""
 
     nodes: int
     limit: int
-    ended: list[Ended]
+    ended: list[FinishedHypothesis]
 
 
 class Manifest(BaseModel):
-    """What a trace is of: everything but its numbers."""
+    """A trace without its tensors."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     id: str
     version: str
     config: dict[str, Any]
-    source: SideOf
-    target: SideOf
+    source: TokenizedText
+    target: TokenizedText
     first: str
-    """The piece that the decoder starts from."""
+    """The token that the decoder starts from."""
     pieces: dict[str, str]
-    """Every target token that the search or the output looked at, by its id."""
+    """Display text, by id, of every target token that occurs in the search tree or the output tensors."""
     given: bool
-    """Whether the target was given; else the model found it."""
+    """Whether the target was given; otherwise the model searched for it."""
     search: dict[str, Any]
     hypothesis: int
     changes: list[dict[str, Any]]
     log_probabilities: list[float | None]
-    tensors: list[Folded]
-    parameters: list[Folded]
+    tensors: list[TensorGroup]
+    parameters: list[TensorGroup]
     shared: dict[str, str]
-    """Parameters that are others: name -> the one whose numbers they are."""
-    tree: Grown | None
+    """Tied parameters: name -> the name of the parameter that they share their values with."""
+    tree: SearchSummary | None
 
 
 def manifest(
     identity: str, trace: Trace, weights: Mapping[str, Tensor], tokenizer: AnyTokenizer | IdsOnly | None = None
 ) -> Manifest:
-    """Everything but the numbers. `weights`: those that can be asked for; without a tokenizer, words are guessed."""
+    """The manifest of a trace. `weights`: the parameters available to the client. `tokenizer`: marks word boundaries.
+
+    Without a tokenizer, word boundaries are guessed from the tokens.
+    """
     about = trace.about
     marks = None if tokenizer is None else marks_of(tokenizer)
     return Manifest(
@@ -112,26 +115,28 @@ def manifest(
         hypothesis=about.hypothesis,
         changes=[change.model_dump(mode="json") for change in about.changes],
         log_probabilities=[finite(log_p) for log_p in trace.log_probabilities],
-        tensors=folded({name: trace[name] for name in trace}, {name: " ".join(trace.axes(name)) for name in trace}),
-        parameters=folded(weights, {}),
+        tensors=group_layers(
+            {name: trace[name] for name in trace}, {name: " ".join(trace.axes(name)) for name in trace}
+        ),
+        parameters=group_layers(weights, {}),
         shared=about.shared,
-        tree=_grown(trace, tokenizer),
+        tree=_search_summary(trace, tokenizer),
     )
 
 
 def weights_of(model: Transformer) -> dict[str, Tensor]:
-    """The model's weights, each under all its names."""
+    """The model's parameters; tied ones under each of their names."""
     return dict(model.named_parameters(remove_duplicate=False))
 
 
 def weights_in(trace: Trace) -> dict[str, Tensor]:
-    """The weights that a trace has with it, each under all its names."""
+    """The parameters stored in a trace; tied ones under each of their names."""
     names = [*trace.parameters, *(name for name, owner in trace.about.shared.items() if owner in trace.parameters)]
     return {name: weight for name in sorted(names) if (weight := trace.parameter(name)) is not None}
 
 
-def folded(tensors: Mapping[str, Tensor], axes: Mapping[str, str]) -> list[Folded]:
-    """The same tensor of all layers as one entry."""
+def group_layers(tensors: Mapping[str, Tensor], axes: Mapping[str, str]) -> list[TensorGroup]:
+    """One entry per tensor, with the same tensor of all layers as one entry."""
     groups: dict[tuple[str, tuple[int, ...], str], list[int]] = {}
     for name, tensor in tensors.items():
         layer = LAYER.search(name)
@@ -140,11 +145,11 @@ def folded(tensors: Mapping[str, Tensor], axes: Mapping[str, str]) -> list[Folde
         numbers = groups.setdefault((pattern, tuple(tensor.shape), kind), [])
         if layer is not None:
             numbers.append(int(layer[1]))
-    letters = {_pattern(name): own for name, own in axes.items()}
+    letters = {_pattern(name): tensor_axes for name, tensor_axes in axes.items()}
     return [
-        Folded(
+        TensorGroup(
             name=pattern,
-            layers=_counted(sorted(layers)),
+            layers=_layer_range(sorted(layers)),
             axes=letters.get(pattern),
             shape=list(shape),
             dtype=None if kind == "float32" else kind,
@@ -153,8 +158,8 @@ def folded(tensors: Mapping[str, Tensor], axes: Mapping[str, str]) -> list[Folde
     ]
 
 
-def unfolded(entries: Iterable[Folded]) -> list[str]:
-    """All names that entries stand for."""
+def tensor_names(entries: Iterable[TensorGroup]) -> list[str]:
+    """The tensor names that these entries stand for."""
     names = []
     for entry in entries:
         layers = range(entry.layers) if isinstance(entry.layers, int) else entry.layers
@@ -166,31 +171,31 @@ def _pattern(name: str) -> str:
     return LAYER.sub(".layers.*.", name, count=1)
 
 
-def _counted(layers: list[int]) -> int | list[int] | None:
+def _layer_range(layers: list[int]) -> int | list[int] | None:
     if not layers:
         return None
     return len(layers) if layers == list(range(len(layers))) else layers
 
 
-def _side(side: Side, marks: Marks | None) -> SideOf:
+def _side(side: Side, marks: Marks | None) -> TokenizedText:
     spans = [(word.first, word.end) for word in words(side.pieces, marks)]
-    return SideOf(text=side.text, ids=side.ids, pieces=side.pieces, words=spans)
+    return TokenizedText(text=side.text, ids=side.ids, pieces=side.pieces, words=spans)
 
 
-def _grown(trace: Trace, tokenizer: AnyTokenizer | IdsOnly | None) -> Grown | None:
+def _search_summary(trace: Trace, tokenizer: AnyTokenizer | IdsOnly | None) -> SearchSummary | None:
     tree = trace.tree
     if tree is None:
         return None
-    ended = [
-        Ended(
+    finished = [
+        FinishedHypothesis(
             node=node,
             text=_text(trace, tree.tokens(node), tokenizer),
             score=finite(tree.score[node]),
             tokens=len(tree.path(node)),
         )
-        for node in tree.ended[:ENDED]
+        for node in tree.ended[:MAX_LISTED_HYPOTHESES]
     ]
-    return Grown(nodes=len(tree), limit=tree.limit, ended=ended)
+    return SearchSummary(nodes=len(tree), limit=tree.limit, ended=finished)
 
 
 def _text(trace: Trace, tokens: list[int], tokenizer: AnyTokenizer | IdsOnly | None) -> str:
@@ -200,5 +205,5 @@ def _text(trace: Trace, tokens: list[int], tokenizer: AnyTokenizer | IdsOnly | N
 
 
 def finite(number: float) -> float | None:
-    """JSON knows no infinity."""
+    """The number, or None for infinity and NaN, which JSON does not have."""
     return number if math.isfinite(number) else None

@@ -1,4 +1,4 @@
-// What a change is called: on its chip, for whoever reads or hears it.
+// The name of a change, on its chip and for screen readers.
 import { quoted } from '../../../figures/words';
 import { keyLabel, queryLabel, tokensOf } from '../../data/places';
 import type { Exploration } from '../../data/trace';

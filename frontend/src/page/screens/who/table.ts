@@ -18,7 +18,7 @@ export function rowsOf(found: WhoFound): TableRow[] {
   return kinds.map((kind) => {
     const of = found.readings.map((reading) => reading.evidence.find((row) => row.kind === kind) ?? null);
     const any = of.find((row) => row !== null) as EvidenceRow;
-    return { kind, group: groupOf(kind), name: any.name.replace(/^look of .*: /, ''), counted: any.counted, of };
+    return { kind, group: groupOf(kind), name: any.name.replace(/^attention of .*: /, ''), counted: any.counted, of };
   });
 }
 
