@@ -1,4 +1,4 @@
-"""`align` as a person or a pipe meets it: a line of links for every pair, and heads chosen on demand."""
+"""`glassformer align`: one line of links per pair, and the choice of heads."""
 
 import json
 import shutil
@@ -19,13 +19,13 @@ from tests.training.runs import options
 
 
 def write(directory: Path, split: street.Split, count: int, gap: int | None = None) -> list[str]:
-    """The files of pairs with their true links, as options; one pair may be blank."""
-    made = list(street.sentences(split, count))
-    sides = {"source": [one.source for one in made], "target": [one.target for one in made], "gold": []}
-    for one in made:
-        sure, possible = links(one)
-        loose = [f"{i}p{j}" for i, j in sorted(possible - sure)]
-        sides["gold"].append(" ".join([*(f"{i}-{j}" for i, j in sorted(sure)), *loose]))
+    """Write pairs and their true links to files; the files as command-line options. A blank pair goes at line `gap`."""
+    pairs = list(street.sentences(split, count))
+    sides = {"source": [pair.source for pair in pairs], "target": [pair.target for pair in pairs], "gold": []}
+    for pair in pairs:
+        sure, possible = links(pair)
+        only_possible = [f"{i}p{j}" for i, j in sorted(possible - sure)]
+        sides["gold"].append(" ".join([*(f"{i}-{j}" for i, j in sorted(sure)), *only_possible]))
     for name, lines in sides.items():
         if gap is not None:
             lines.insert(gap, "")
@@ -44,24 +44,24 @@ def run(*arguments: str) -> tuple[list[str], str]:
     return done.stdout.splitlines(), done.stderr
 
 
-def numbers(said: str) -> dict[str, float]:
-    """AER, precision and recall of the line on stderr."""
-    [line] = [line for line in said.splitlines() if line.startswith("AER")]
+def numbers(stderr: str) -> dict[str, float]:
+    """AER, precision and recall from the line on stderr."""
+    [line] = [line for line in stderr.splitlines() if line.startswith("AER")]
     return {name.lower(): float(value) for name, value in (part.split()[:2] for part in line.split(", "))}
 
 
 def test_a_line_of_links_for_every_pair_and_the_error_rate_beside(files):
-    lines, said = run("street", *files, "--words", "apart")
+    lines, stderr = run("street", *files, "--words", "apart")
     assert len(lines) == 41
     assert lines[7] == ""
-    made = list(street.sentences("test", 40))
-    for line, one in zip(lines[:7] + lines[8:], made, strict=True):
+    pairs = list(street.sentences("test", 40))
+    for line, pair in zip(lines[:7] + lines[8:], pairs, strict=True):
         found = [tuple(map(int, link.split("-"))) for link in line.split()]
-        assert [target for _, target in found] == list(range(len(words(one.target))))
-        assert all(0 <= source < len(words(one.source)) for source, _ in found)
-    assert numbers(said)["aer"] < 0.3
-    assert "links are uncertain." in said
-    assert "--choose" not in said
+        assert [target for _, target in found] == list(range(len(words(pair.target))))
+        assert all(0 <= source < len(words(pair.source)) for source, _ in found)
+    assert numbers(stderr)["aer"] < 0.3
+    assert "links are uncertain." in stderr
+    assert "--choose" not in stderr
 
 
 def test_json_has_the_words_and_the_same_links(files):
@@ -84,7 +84,7 @@ def test_fewer_links_on_demand_are_more_precise(files):
     assert large["recall"] <= every["recall"]
 
 
-@pytest.mark.parametrize("by", ["gold", "silver"])
+@pytest.mark.parametrize("by", ["gold", "learned"])
 def test_heads_are_chosen_and_kept_with_the_model(tmp_path, files, by):
     model = tmp_path / "model"
     shutil.copytree(find_model("street"), model)
@@ -92,30 +92,30 @@ def test_heads_are_chosen_and_kept_with_the_model(tmp_path, files, by):
     manifest = json.loads((model / "manifest.json").read_text())
     del manifest["files"]["alignment.json"]
     (model / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
-    before, said = run(str(model), *files, "--words", "apart")
-    assert "--choose measures" in said
+    before, stderr = run(str(model), *files, "--words", "apart")
+    assert "--choose measures" in stderr
     given = write(tmp_path, "dev", 300)
-    asked = given if by == "gold" else given[:4]
-    lines, choosing = run(str(model), *asked, "--words", "apart", "--choose")
+    chosen_files = given if by == "gold" else given[:4]
+    lines, choosing = run(str(model), *chosen_files, "--words", "apart", "--choose")
     assert "The best single heads on 300 pairs" in lines[0]
-    assert ("few to learn links from" in choosing) == (by == "silver")
+    assert ("few to learn links from" in choosing) == (by == "learned")
     assert str(model / "alignment.json") in choosing
     assert "alignment.json" in verify(model)
     choice = read_alignment_heads(model, load_model(model).config)
     assert choice.measured_by == by
     after, better = run(str(model), *files, "--words", "apart")
     assert len(after) == len(before)
-    assert numbers(better)["aer"] < numbers(said)["aer"] / 2
-    again = json.loads("\n".join(run(str(model), *asked, "--words", "apart", "--choose", "--json")[0]))
+    assert numbers(better)["aer"] < numbers(stderr)["aer"] / 2
+    again = json.loads("\n".join(run(str(model), *chosen_files, "--words", "apart", "--choose", "--json")[0]))
     assert again["choice"] == choice.model_dump()
     assert again["singles"][0]["aer"] >= again["choice"]["aer"]
 
 
 def test_a_built_in_model_stays_as_it_is(files):
     before = (find_model("street") / "manifest.json").read_bytes()
-    lines, said = run("street", *files[:4], "--choose")
+    lines, stderr = run("street", *files[:4], "--choose")
     assert lines
-    assert "keeps the choice that it came with" in said
+    assert "The heads of a built-in model stay as they are" in stderr
     assert (find_model("street") / "manifest.json").read_bytes() == before
 
 
@@ -129,44 +129,44 @@ def test_words_between_spaces_are_counted_as_they_stand(tmp_path):
     numbers(run(model, *files, "--gold", str(tmp_path / "gold"), "--words", "spaces")[1])
     done = glassformer("align", model, *files, "--gold", str(tmp_path / "gold"))
     assert done.returncode == 1
-    assert "between spaces stand 6 and 4 words, with signs apart 6 and 5" in done.stderr
+    assert "split at spaces there are 6 and 4 words, with punctuation separated 6 and 5" in done.stderr
     assert done.stdout == ""
 
 
 @pytest.mark.parametrize(
-    ("gold", "says"),
+    ("gold", "message"),
     [
-        ("0-0\n", "1 lines for 2 pairs"),
-        ("0-0\n0:1\n", "gold, line 2: '0:1' is no link"),
-        ("0-0\n0-9\n", "gold, line 2: the link 0-9 leads out of a pair of 2 and 2 words"),
+        ("0-0\n", "1 lines for 2 pairs; expected one line per pair"),
+        ("0-0\n0:1\n", "gold, line 2: '0:1' is not a link"),
+        ("0-0\n0-9\n", "gold, line 2: the link 0-9 is out of range for a pair of 2 and 2 words"),
     ],
 )
-def test_gold_that_does_not_fit_is_named_with_its_place(tmp_path, gold, says):
+def test_gold_that_does_not_fit_is_named_with_its_place(tmp_path, gold, message):
     for name in "ab":
         (tmp_path / name).write_text("The dog\nThe dog\n")
     (tmp_path / "gold").write_text(gold)
     files = [f"--{option}={tmp_path / name}" for option, name in (("source", "a"), ("target", "b"), ("gold", "gold"))]
     done = glassformer("align", "street", *files)
     assert done.returncode == 1
-    assert says in done.stderr
+    assert message in done.stderr
     assert done.stderr.count("\n") == 1
 
 
 def test_what_cannot_be_asked_is_one_sentence(tmp_path, files):
-    for arguments, says in (
+    for arguments, message in (
         (["nowhere", *files[:4]], "There is no directory nowhere"),
         (["street", *files[:4], "--words", "letters"], "neither apart nor spaces"),
-        (["street", "--source", files[1]], "give the target's file too"),
-        (["street", *files[:4], "--target-language", "de"], "knows no language 'de'"),
+        (["street", "--source", files[1]], "give the target file as well"),
+        (["street", *files[:4], "--target-language", "de"], "has no language 'de': it is not multilingual"),
     ):
         done = glassformer("align", *arguments)
         assert done.returncode == 1
-        assert says in done.stderr
+        assert message in done.stderr
         assert "Traceback" not in done.stderr
 
 
 def test_training_ends_with_a_choice(tmp_path):
-    """A model of a finished run knows its heads without being asked, and the same run chooses the same."""
+    """The model of a finished run has its alignment heads, and the same run chooses the same ones."""
     choices = []
     for out in ("one", "other"):
         train(options(tmp_path, out, updates=6))
@@ -174,4 +174,4 @@ def test_training_ends_with_a_choice(tmp_path):
         choices.append(read_alignment_heads(directory, load_model(directory).config))
         assert "alignment.json" in verify(directory)
     assert choices[0] == choices[1]
-    assert choices[0].measured_by == "silver"
+    assert choices[0].measured_by == "learned"

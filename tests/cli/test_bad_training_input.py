@@ -1,4 +1,4 @@
-"""Thirty ways to ask for a run that cannot be: each gets one sentence, and nothing is written."""
+"""Invalid input to `glassformer train`: every mistake gets one sentence, and nothing is written."""
 
 import gzip
 import shutil
@@ -18,7 +18,7 @@ def corpus(here: Path) -> list[str]:
 
 
 def with_file(name: str, contents: bytes, *more: str) -> Callable[[Path], list[str]]:
-    """A good corpus, one of whose files is replaced, or a file beside it."""
+    """A valid corpus with one file replaced or added."""
 
     def prepare(here: Path) -> list[str]:
         arguments = corpus(here)
@@ -78,7 +78,7 @@ def damaged_model(here: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
-    """A small model of our own."""
+    """A finished run of a small model."""
     here = tmp_path_factory.mktemp("finished")
     train_silently(options(here, updates=2, warmup=1))
     return here / "run"
@@ -93,8 +93,8 @@ def shape_and_start(here: Path) -> list[str]:
 
 
 WRONG = {
-    "no source": (lambda here: ["--out", "run"], "--source is missing: say where the sentences are"),
-    "no out": (lambda here: corpus(here)[:-2], "--out is missing: say where the run shall go"),
+    "no source": (lambda here: ["--out", "run"], "--source is missing: name the file with the source sentences"),
+    "no out": (lambda here: corpus(here)[:-2], "--out is missing: name the directory for the run"),
     "absent file": (asking("--source", "nowhere.en"), "nowhere.en cannot be read: No such file"),
     "a directory": (asking("--source", "."), "cannot be read: Is a directory"),
     "unequal lines": (with_file("train.target", b"eins\nzwei\n"), "30 lines and train.target has 2"),
@@ -102,17 +102,20 @@ WRONG = {
     "only blank lines": (with_file("train.target", b"\n" * 30), "too few pairs have text on both sides"),
     "not UTF-8": (with_file("train.target", b"gut\n" * 3 + b"\xe4h\n" + b"gut\n" * 26), "line 4: byte 1 (0xe4)"),
     "UTF-16": (with_file("train.target", ("gut\n" * 30).encode("utf-16")), "lines|UTF-16"),
-    "not gzip": (with_file("t.gz", b"plain text", "--target", "t.gz"), "t.gz is damaged or cut off"),
+    "not gzip": (with_file("t.gz", b"plain text", "--target", "t.gz"), "t.gz is damaged or truncated"),
     "cut gzip": (
         with_file("t.gz", gzip.compress(b"gut\n" * 30, mtime=0)[:-9], "--target", "t.gz"),
-        "t.gz is damaged or cut off",
+        "t.gz is damaged or truncated",
     ),
     "endless line": (with_file("train.target", b"a" * (2**20 + 2) + b"\n" * 30), "longer than 1,048,576 bytes"),
     "one unnamed file": (one_file("pairs.txt", b"a\tb\n"), "neither in .tsv nor in .jsonl"),
-    "TSV without tab": (one_file("pairs.tsv", b"a\tb\na b\n"), "line 2: has 0 tabs, and must have one"),
-    "broken JSON": (one_file("pairs.jsonl", b'{"source": "a", "target": "b"}\n{"source"\n'), "line 2: is not JSON"),
+    "TSV without tab": (
+        one_file("pairs.tsv", b"a\tb\na b\n"),
+        "line 2: expected one tab between source and target, found 0",
+    ),
+    "broken JSON": (one_file("pairs.jsonl", b'{"source": "a", "target": "b"}\n{"source"\n'), "line 2: not valid JSON"),
     "JSON without target": (one_file("pairs.jsonl", b'{"source": "a"}\n'), "line 1: must be like"),
-    "dev target alone": (asking("--dev-target", "train.target"), "data.dev_source is not: name both"),
+    "dev target alone": (asking("--dev-target", "train.target"), "data.dev_source is not: give both"),
     "dev absent": (asking("--dev-source", "no.en", "--dev-target", "no.de"), "no.en cannot be read"),
     "test unequal": (
         with_file("t.de", b"x\n", "--test-source", "train.source", "--test-target", "t.de"),
@@ -126,22 +129,25 @@ WRONG = {
     "out of range": (asking("--set", "training.label_smoothing=1.5"), "should be less than 1"),
     "negative": (asking("--set", "training.learning_rate=-1"), "should be greater than 0"),
     "uneven heads": (asking("--set", "model.n_heads=5"), "cannot be split evenly into n_heads = 5"),
-    "updates and epochs": (asking("--set", "training.updates=5", "--set", "training.epochs=2"), "say it one way"),
-    "too many parts": (asking("--set", "training.parts=999"), "leaves less than 16 tokens for each"),
+    "updates and epochs": (asking("--set", "training.updates=5", "--set", "training.epochs=2"), "use only one of them"),
+    "too many parts": (asking("--set", "training.parts=999"), "leaves fewer than 16 tokens per part"),
     "vocabulary by the model": (asking("--set", "model.vocab_size=99"), "set tokenizer.vocab_size instead"),
-    "no equals sign": (asking("--set", "training.updates"), "should be like --set training.updates=1000"),
+    "no equals sign": (
+        asking("--set", "training.updates"),
+        "should be SECTION.OPTION=VALUE, as in --set training.updates=1000",
+    ),
     "set into no section": (asking("--set", "out.here=1"), "There is no section 'out'"),
     "not a TOML file": (lambda here: [*corpus(here), "train.source"], "should be a .toml file"),
     "broken TOML": (toml("out = \n"), "run.toml is not readable as TOML"),
     "absent TOML": (lambda here: ["no.toml"], "no.toml cannot be read"),
     "metric unknown": (asking("--set", "validation.metric=comet"), "should be 'bleu', 'chrf' or 'loss'"),
-    "occupied directory": (occupied, "other holds other things (thesis.tex) and no run.toml"),
+    "occupied directory": (occupied, "other contains other files (thesis.tex) and no run.toml"),
     "a file in the way": (a_file_in_the_way, "taken is not a directory"),
     "start from nothing": (asking("--finetune", "nothing"), "There is no directory nothing"),
-    "start from ids only": (model_without_tokenizer, "has no tokenizer beside its model"),
+    "start from ids only": (model_without_tokenizer, "has no tokenizer: the model takes ids, not text"),
     "start from damage": (damaged_model, "model"),
     "start with another vocabulary": (another_vocabulary, "vocab_size 500 instead of 400"),
-    "start with another shape": (shape_and_start, "The model's shape comes from finished: leave out model.preset"),
+    "start with another shape": (shape_and_start, "The model's shape is that of finished: leave out model.preset"),
 }
 
 
@@ -155,12 +161,12 @@ def test_one_sentence_and_nothing_is_written(kind, tmp_path, monkeypatch, capsys
     monkeypatch.setattr(sys, "argv", ["glassformer", "train", *arguments])
     with pytest.raises(SystemExit) as leaving:
         main()
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     assert leaving.value.code == 1
-    assert said.out == ""
-    assert said.err.startswith("glassformer: ")
-    assert said.err.count("\n") == 1, said.err
-    assert any(part in said.err for part in expected.split("|")), said.err
+    assert output.out == ""
+    assert output.err.startswith("glassformer: ")
+    assert output.err.count("\n") == 1, output.err
+    assert any(part in output.err for part in expected.split("|")), output.err
     assert sorted(str(path) for path in tmp_path.rglob("*")) == before
 
 

@@ -1,6 +1,7 @@
-"""The command line as a person meets it: results on stdout, errors as one sentence, pipes that may close."""
+"""The command line: results on stdout, errors as one sentence on stderr, closed pipes."""
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -45,26 +46,37 @@ def test_names_are_never_cut_in_a_pipe(saved):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["describe", "nowhere"], "nowhere is neither a model directory nor a preset"),
         (["describe", "[/red]"], "[/red] is neither a model directory nor a preset"),
         (["describe", "."], "has no manifest.json"),
     ],
 )
-def test_what_a_user_can_cause_is_one_sentence(arguments, says):
+def test_what_a_user_can_cause_is_one_sentence(arguments, message):
     done = glassformer(*arguments)
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.startswith("glassformer: ")
-    assert says in done.stderr
+    assert message in done.stderr
     assert done.stderr.count("\n") == 1
 
 
 def test_describe_names_every_preset_in_its_help():
-    """Written out in the help, because reading them would import torch."""
+    """They are written out in the help, because importing them would import torch."""
     text = " ".join(glassformer("describe", "--help").stdout.replace("│", " ").split())
     assert all(f" {name}," in text or f" {name}." in text for name in PRESETS)
+
+
+def test_help_pages_show_metavars_and_no_python_types():
+    commands = re.findall(r"^│ ([a-z-]+)  ", glassformer("--help").stdout, re.MULTILINE)
+    assert len(commands) > 15
+    for arguments in [[], *([command] for command in commands)]:
+        done = glassformer(*arguments, "--help")
+        assert done.returncode == 0, done.stderr
+        assert not re.search(
+            r"<(str|int|float|bool|path|list|file|directory)\b|\b(TEXT|INTEGER|FLOAT|PATH) RANGE", done.stdout
+        )
 
 
 def test_wrong_usage_is_exit_code_2():
@@ -87,17 +99,17 @@ def test_whose_keys_and_values_is_answered_with_the_models_own_numbers():
     rows = [line.split() for line in answer.splitlines() if line.startswith("decoder layer ")]
     assert [row[3:6] for row in rows] == [["1", "time", "0"]] * 3
     assert len({row[-2] for row in rows}) == 1
-    assert "each decoder layer made K and V with its own W_K and W_V" in " ".join(answer.split())
+    assert "each decoder layer computed K and V with its own W_K and W_V" in " ".join(answer.split())
 
 
-SHORTLY = """
+SHORT_DEMO = """
 import sys
 from pathlib import Path
 from glassformer.cli import main
 demo, street = sys.modules["glassformer.cli.demo"], sys.modules["glassformer.cli.street"]
 demo.OPTIONS["training"]["updates"] = 4
 demo.OPTIONS["validation"]["every"] = 2
-street.DEV = street.TEST = 5
+street.DEV_PAIRS = street.TEST_PAIRS = 5
 demo.write_street = lambda out: street.write_street(out, 400)
 sys.argv = ["glassformer", "demo"]
 main()
@@ -105,22 +117,22 @@ main()
 
 
 def test_the_demo_trains_scores_translates_and_reports(tmp_path):
-    """Four updates are enough to see that everything is there; `make demo` does it all."""
+    """With four updates only; `make demo` runs the whole demo."""
     for again in (False, True):
-        command = [sys.executable, "-W", "error", "-c", SHORTLY]
+        command = [sys.executable, "-W", "error", "-c", SHORT_DEMO]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert "The animal didn't cross the street because it was too wide." in done.stdout
-        assert "Each decoder layer's own, used on the encoder's output." in done.stdout
+        assert "Each decoder layer uses its own W_K and W_V on the encoder's output." in done.stdout
         report = json.loads((tmp_path / "runs/demo/report.json").read_text())
-        wanted = {"bleu", "chrf", "signature", "pronoun_accuracy", "seconds", "translations"}
-        assert wanted <= report.keys()
+        expected = {"bleu", "chrf", "signature", "pronoun_accuracy", "seconds", "translations"}
+        assert expected <= report.keys()
         assert [sample["source"] for sample in report["translations"][:2]] == list(PRONOUN_EXAMPLES)
         assert len(report["translations"]) == 7
         page = (tmp_path / "runs/demo/report.html").read_text()
-        assert "Whom does it mean?" in page
+        assert "What does &ldquo;it&rdquo; refer to?" in page
         assert '<iframe title="glassformer explorer: The animal' in page
-        assert ("finished already" in done.stderr) == again
+        assert ("already finished" in done.stderr) == again
 
 
 def test_the_recipe_of_the_demo_is_the_demo():

@@ -1,4 +1,4 @@
-"""`glassformer explain` as a person meets it: readable at 80 columns, one sentence for what goes wrong, JSON."""
+"""`glassformer explain`: text that fits the terminal, JSON, and errors as one sentence."""
 
 import io
 import json
@@ -17,7 +17,7 @@ from tests.processes import ROOT
 from tests.small_translator import model, saved
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
-WHO = ["--who", "it", "--candidates", "animal,street", "--swap", "tired=wide", "--tries", "40"]
+PRONOUN = ["--pronoun", "it", "--candidates", "animal,street", "--swap", "tired=wide", "--tries", "40"]
 
 
 class Done(NamedTuple):
@@ -27,7 +27,7 @@ class Done(NamedTuple):
 
 
 def explain(*arguments: str, columns: int = 80) -> Done:
-    """The command as `main` runs it, in this process: it is asked many times."""
+    """Run the command in this process, because there are many runs."""
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.setenv("COLUMNS", str(columns))
@@ -69,14 +69,14 @@ def test_a_given_target_is_looked_at():
     assert found["at"].endswith("cross_attention")
 
 
-def test_who_is_it_in_words_and_as_json():
-    done = explain("street", SENTENCE, *WHO)
+def test_pronoun_resolution_as_text_and_json():
+    done = explain("street", SENTENCE, *PRONOUN)
     assert done.returncode == 0, done.stderr
     assert max(map(len, done.stdout.splitlines())) <= 100
     text = " ".join(done.stdout.split())
-    assert "This model takes 'it' for 'animal'" in text
-    assert "This model takes 'it' for 'street'" in text
-    found = json.loads(explain("street", SENTENCE, *WHO, "--json").stdout)
+    assert "This model resolves 'it' to 'animal'" in text
+    assert "This model resolves 'it' to 'street'" in text
+    found = json.loads(explain("street", SENTENCE, *PRONOUN, "--json").stdout)
     assert [reading["verdict"] for reading in found["readings"]] == ["animal", "street"]
     assert [reading["pronoun"] for reading in found["readings"]] == ["es", "sie"]
 
@@ -97,7 +97,7 @@ def test_the_matrices_with_sentences_and_files(tmp_path):
     directory = str(saved(tmp_path / "model", encoder_layers=1, decoder_layers=2))
     by_hand = explain(directory, "It slept.", "The dog.", "--cross-attention")
     assert by_hand.returncode == 0, by_hand.stderr
-    assert "decoder 0, 1 take encoder 0, 0" in by_hand.stdout
+    assert "decoder layers 0, 1 use encoder layers 0, 0" in by_hand.stdout
     assert explain(directory, "--cross-attention", "--source", str(tmp_path / "a")).stdout == by_hand.stdout
     given = explain(directory, "--cross-attention", "--source", str(tmp_path / "a"), "--target", str(tmp_path / "b"))
     assert "given translations" in given.stdout
@@ -110,28 +110,28 @@ def test_a_decoder_of_one_layer_is_labelled_truthfully(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         ([SENTENCE, "--token", "xyz"], "The source has no token 'xyz'"),
         ([SENTENCE, "--token", "it#2"], "The source has no token 'it#2'"),
-        ([SENTENCE, "--head", "9"], "has 4 heads, counted from 0, and none is 9"),
+        ([SENTENCE, "--head", "9"], "Head 9 of encoder.layers.0.self_attention is out of range (0 to 3)"),
         ([SENTENCE, "--at", "nowhere"], "The model has no attention 'nowhere'; it has encoder.layers.0"),
-        ([SENTENCE, "--who", "dog"], "There is no word 'dog'"),
-        ([SENTENCE, "--who", "it", "--swap", "tired"], "two words with = between them"),
-        ([SENTENCE, "--who", "it", "--head", "1"], "--head has no effect with --who"),
-        ([SENTENCE, "--who", "it", "--cross-attention"], "take one of them"),
-        ([SENTENCE, "--swap", "tired=wide"], "--swap has no effect without --who and --cross-attention"),
-        ([], "One sentence is explained at a time, in quotes; there are 0"),
+        ([SENTENCE, "--pronoun", "dog"], "There is no word 'dog'"),
+        ([SENTENCE, "--pronoun", "it", "--swap", "tired"], "two words with = between them"),
+        ([SENTENCE, "--pronoun", "it", "--head", "1"], "--head has no effect with --pronoun"),
+        ([SENTENCE, "--pronoun", "it", "--cross-attention"], "choose one of them"),
+        ([SENTENCE, "--swap", "tired=wide"], "--swap has no effect without --pronoun and --cross-attention"),
+        ([], "Expected one sentence to explain, in quotes; there are 0"),
         ([" "], "The sentence is empty"),
-        (["The cat slept because it was tired.", "--who", "it"], "two candidates at least for 'it'"),
+        (["The cat slept because it was tired.", "--pronoun", "it"], "At least two candidates are needed for 'it'"),
     ],
 )
-def test_what_a_user_can_cause_is_one_sentence(arguments, says):
+def test_what_a_user_can_cause_is_one_sentence(arguments, message):
     done = explain("street", *arguments)
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.startswith("glassformer: ")
-    assert says in done.stderr
+    assert message in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -155,12 +155,12 @@ def test_help_is_instant():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert "--who" in done.stdout
+    assert "--pronoun" in done.stdout
 
 
-# ---- the page --------------------------------------------------------------------------------------------------------
+# ---- docs --------------------------------------------------------------------------------------------------------
 
-WHO_PAGE = (ROOT / "docs/who-is-it.md").read_text()
+PRONOUN_PAGE = (ROOT / "docs/who-is-it.md").read_text()
 PAGE = (ROOT / "docs/decoder-keys-and-values.md").read_text()
 
 
@@ -168,11 +168,11 @@ PAGE = (ROOT / "docs/decoder-keys-and-values.md").read_text()
     ("page", "begin", "arguments"),
     [
         (PAGE, "40 sentences", ["--cross-attention"]),
-        (WHO_PAGE, "The animal", [SENTENCE, "--who", "it", "--swap", "tired=wide"]),
+        (PRONOUN_PAGE, "The animal", [SENTENCE, "--pronoun", "it", "--swap", "tired=wide"]),
     ],
 )
 def test_the_pages_tables_are_what_the_command_prints(page, begin, arguments):
-    """Words exactly, numbers nearly: another processor may round the last digit otherwise."""
+    """Words exactly, numbers approximately: another processor may round the last digit differently."""
     [shown] = re.findall(rf"^```\n({begin}.*?)^```", page, re.MULTILINE | re.DOTALL)
     ours, theirs = shown.split(), explain("street", *arguments).stdout.split()
     assert len(ours) == len(theirs)
@@ -185,7 +185,7 @@ def test_the_pages_tables_are_what_the_command_prints(page, begin, arguments):
 
 
 def test_the_pages_code_is_the_code():
-    """Each quoted line stands in the source as it stands in the page."""
+    """Each quoted line occurs in the source code."""
     code = "".join(path.read_text() for path in (ROOT / "src/glassformer/model").glob("*.py"))
     quotes = re.findall(r"^```py\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     lines = [line.strip() for quote in quotes for line in quote.splitlines()]

@@ -1,4 +1,4 @@
-"""`glassformer explore`: the page of one model, at an address that it says."""
+"""`glassformer explore`: the explorer over HTTP and as a file."""
 
 import re
 import signal
@@ -9,24 +9,24 @@ from urllib.request import urlopen
 
 import pytest
 
-from glassformer.cli.explore import page_of
+from glassformer.cli.explore import explorer_path
 from tests.processes import glassformer
 
 SENTENCE = "The dog & the 100 % cat: été?"
 
 
 def test_the_address_carries_the_sentence():
-    assert page_of(None) == "/"
-    found = parse_qs(urlsplit(page_of(SENTENCE, beam=2)).fragment)
+    assert explorer_path(None) == "/"
+    found = parse_qs(urlsplit(explorer_path(SENTENCE, beam=2)).fragment)
     assert found == {"v": ["sentence"], "s": [SENTENCE], "b": ["2"]}
 
 
 def test_it_says_where_the_page_is_and_stops_when_told(tmp_path):
     command = [sys.executable, "-m", "glassformer", "explore", "street", SENTENCE, "--no-open"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        said = running.stdout.readline()
-        found = re.fullmatch(r"Exploring street at (http://127\.0\.0\.1:\d+/)(#\S+); Ctrl-C stops it\.\n", said)
-        assert found, said
+        line = running.stdout.readline()
+        found = re.fullmatch(r"Exploring street at (http://127\.0\.0\.1:\d+/)(#\S+); Ctrl-C stops it\.\n", line)
+        assert found, line
         with urlopen(found[1]) as answer:
             page = answer.read().decode()
         assert '<script type="module"' in page
@@ -50,17 +50,17 @@ def test_a_sentence_becomes_a_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        ([], "is of one sentence"),
-        ([SENTENCE, "--detail", "all"], "--detail is one of attention, full"),
+        ([], "--html needs a sentence to show"),
+        ([SENTENCE, "--detail", "all"], "--detail is one of attention, full, not 'all'"),
         ([SENTENCE, "--detail", "attention", "nowhere/page.html"], "cannot be written"),
     ],
 )
-def test_what_cannot_be_written_is_said_in_one_sentence(arguments, said, tmp_path):
+def test_what_cannot_be_written_is_reported_in_one_sentence(arguments, message, tmp_path):
     *given, path = [*arguments, tmp_path / "page.html"] if "nowhere/page.html" not in arguments else arguments
     done = explored(*given, "--html", tmp_path / path)
     assert done.returncode != 0
-    assert said in done.stderr
+    assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""`translate`, `score` and `evaluate` as a person or a pipe meets them: lines out = lines in, whatever the lines."""
+"""`glassformer translate`, `score` and `evaluate`: as many lines out as in, for any input bytes."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import time
 import pytest
 
 from glassformer.builtin.street import PRONOUN_EXAMPLES
-from glassformer.cli.line_io import LONGEST_LINE, one_line
+from glassformer.cli.line_io import MAX_LINE_BYTES, one_line
 from tests.processes import COMMAND, glassformer
 from tests.small_translator import saved
 
@@ -55,12 +55,12 @@ def test_json_says_everything():
     assert {word: links[word] for word in true} == true
     assert all(0 < link["weight"] <= 1 and link.get("uncertain", True) is True for link in first["alignment"])
     assert not any(link.get("uncertain") for link in first["alignment"] if target[link["target"]] in true)
-    assert any(link.get("uncertain") for link in first["alignment"])  # what "es" looks at is no one word
+    assert any(link.get("uncertain") for link in first["alignment"])  # "es" attends to no single word
     assert blank == {"source": "", "translation": "", "parts": 0}
 
 
 def hostile_lines(count: int, seed: int) -> list[bytes]:
-    """Lines of what breaks programs: never a line end, otherwise anything."""
+    """Random lines of byte sequences that break programs, without line ends."""
     pieces = [
         b"\xef\xbb\xbf",
         b"\r",
@@ -103,47 +103,47 @@ def hostile_lines(count: int, seed: int) -> list[bytes]:
 
 def test_two_thousand_hostile_lines_give_as_many(small):
     lines = hostile_lines(2000, seed=0)
-    out, said = run(
+    out, stderr = run(
         "translate", small, "--beam", "2", "--max-length-ratio", "0.3", "--split-at", "64", stdin=b"\n".join(lines)
     )
     answers = out.decode().split("\n")
     assert answers.pop() == ""
     assert len(answers) == len(lines)
-    assert answers == out.decode().splitlines()  # by any program's line ends
+    assert answers == out.decode().splitlines()  # with the line ends of any program
     for number, (line, answer) in enumerate(zip(lines, answers, strict=True)):
         read = line.removesuffix(b"\r").decode(errors="replace")
         assert bool(read.removeprefix("\ufeff" if number == 0 else "").strip()) or answer == ""
-    assert "not UTF-8 in line" in said
-    assert "too long: it was translated in" in said
+    assert "not UTF-8 in line" in stderr
+    assert "too long: it was translated in" in stderr
 
 
 def test_a_line_of_a_megabyte_is_one_line(small):
     line = b"The dog sees the house. " * 43_700
     assert len(line) > 2**20
-    out, said = run("translate", small, "--beam", "1", "--max-length-ratio", "0.01", stdin=b"a\n" + line + b"\nb\n")
+    out, stderr = run("translate", small, "--beam", "1", "--max-length-ratio", "0.01", stdin=b"a\n" + line + b"\nb\n")
     assert out.count(b"\n") == 3
-    assert "line 2 was too long" in said
+    assert "line 2 was too long" in stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "stdin", "says"),
+    ("arguments", "stdin", "message"),
     [
         (["nowhere"], b"", "There is no directory nowhere"),
-        (["street", "absent.txt"], b"", "There is no file 'absent.txt'"),
+        (["street", "absent.txt"], b"", "There is no file 'absent.txt'. To translate a single word"),
         (["street", "--top-k", "3"], b"a", "--top-k has no effect without --sample"),
         (["street", "--sample", "--diversity", "1"], b"a", "--diversity has no effect with --sample"),
-        (["street", "--suppress", "notatoken"], b"a", "'notatoken' is no token of this model"),
+        (["street", "--suppress", "notatoken"], b"a", "'notatoken' is not a token of this model"),
         (["street", "--temperature", "0", "--sample"], b"a", "temperature"),
         (["street", "--glossary", "absent.tsv"], b"a", "absent.tsv cannot be read"),
-        (["street"], b"x" * (LONGEST_LINE + 1), "stdin, line 1 is longer than"),
+        (["street"], b"x" * (MAX_LINE_BYTES + 1), "stdin, line 1 is longer than"),
         (["street", "."], b"", ". cannot be read"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(arguments, stdin, says):
+def test_what_cannot_be_done_is_one_sentence(arguments, stdin, message):
     done = glassformer("translate", *arguments, stdin=stdin)
     assert done.returncode == 1
     assert done.stdout == ""
-    assert says in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.count("\n") == 1
 
@@ -165,25 +165,25 @@ def test_an_answer_does_not_wait_for_the_end_of_the_input(small):
         assert running.wait(timeout=60) == 0
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_asked_to_stop_it_leaves_whole_lines(small, tmp_path, how):
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+def test_asked_to_stop_it_leaves_whole_lines(small, tmp_path, signal_number):
     expected = run("translate", small, "--beam", "1", stdin=b"The dog sees the house.\n")[0]
     command = [COMMAND, "translate", small, "--beam", "1"]
     with (
         (tmp_path / "out").open("wb") as out,
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, bufsize=0, preexec_fn=_hears) as running,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, bufsize=0, preexec_fn=_receive_signals) as running,
     ):
         deadline = time.monotonic() + 60
         while (tmp_path / "out").stat().st_size == 0 and time.monotonic() < deadline:
             running.stdin.write(b"The dog sees the house.\n" * 50)
-        running.send_signal(how)
-        assert running.wait(timeout=20) == 128 + how
+        running.send_signal(signal_number)
+        assert running.wait(timeout=20) == 128 + signal_number
     written = (tmp_path / "out").read_bytes()
     assert written
     assert written == expected * (len(written) // len(expected))
 
 
-def _hears() -> None:
+def _receive_signals() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     os.setpgrp()
 
@@ -193,9 +193,9 @@ def test_score_gives_what_translate_gave(tmp_path):
     (tmp_path / "a").write_text(f"{sentence}\n")
     (tmp_path / "b").write_text(f"{german}\n")
     translated = json.loads(run("translate", "street", "--json", sentence)[0])
-    out, said = run("score", "street", "--source", str(tmp_path / "a"), "--target", str(tmp_path / "b"))
+    out, stderr = run("score", "street", "--source", str(tmp_path / "a"), "--target", str(tmp_path / "b"))
     assert float(out) == pytest.approx(translated["score"], abs=1e-4)
-    assert "Perplexity" in said
+    assert "Perplexity" in stderr
     out, _ = run("score", "street", "--source", str(tmp_path / "a"), "--target", str(tmp_path / "b"), "--json")
     assert json.loads(out)["tokens"] == translated["tokens"]
 
@@ -214,10 +214,10 @@ def test_evaluate_scores_and_compares(tmp_path, small):
     assert [one["metric"] for one in table["street"]] == ["BLEU", "chrF", "TER"]
     assert all(one["p_value"] < 0.05 for one in table["street"])
     out, _ = run("evaluate", "street", *files, "--against", str(tmp_path / "kept"))
-    assert "Nothing says that street and" in " ".join(out.decode().split())
+    assert "No significant difference between street and" in " ".join(out.decode().split())
     done = glassformer("evaluate", "street", *files, "--tokenize", "moses")
     assert done.returncode == 1
-    assert "'moses' is none of sacrebleu's" in done.stderr
+    assert "'moses' is not a sacrebleu tokenizer" in done.stderr
 
 
 def test_every_programs_line_ends_are_spaces():

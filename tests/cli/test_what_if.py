@@ -1,4 +1,4 @@
-"""`glassformer what-if` and `glassformer trace`: what the commands print is what the translator says."""
+"""`glassformer what-if` and `glassformer trace`: the output agrees with the Python interface."""
 
 import json
 
@@ -11,7 +11,7 @@ from glassformer.cli import app
 from glassformer.errors import GlassformerError
 from glassformer.inspection.interventions.changes import CutEdge, RemoveHead
 
-SEED = "The animal didn't cross the street because it was too tired."
+SENTENCE = "The animal didn't cross the street because it was too tired."
 CROSS = "decoder.layers.1.cross_attention"
 
 
@@ -37,21 +37,21 @@ def files(tmp_path):
 
 
 def test_a_word_replaced_and_a_head_removed(translator):
-    said = run("what-if", "street", SEED, "--replace", "tired=wide", "--remove", f"{CROSS}:2", "--json")
-    found = json.loads(said)
-    before = translator.trace(SEED)
-    wanted = translator.what_if(before, translator.replacing(before, "tired", "wide"), RemoveHead(at=CROSS, head=2))
-    assert found["after"] == wanted.after.translation
-    assert found["changed_source"] == SEED.replace("tired", "wide")
-    assert found["log_probabilities_after"] == pytest.approx(wanted.kept)
+    output = run("what-if", "street", SENTENCE, "--replace", "tired=wide", "--remove", f"{CROSS}:2", "--json")
+    found = json.loads(output)
+    before = translator.trace(SENTENCE)
+    expected = translator.what_if(before, translator.replacing(before, "tired", "wide"), RemoveHead(at=CROSS, head=2))
+    assert found["after"] == expected.after.translation
+    assert found["changed_source"] == SENTENCE.replace("tired", "wide")
+    assert found["log_probabilities_after"] == pytest.approx(expected.kept)
     assert found["tokens"] == before.target
 
 
 def test_tokens_of_an_edge_are_named(translator):
-    before = translator.trace(SEED)
+    before = translator.trace(SENTENCE)
     edge = CutEdge(at=CROSS, query=before.target.index("▁es"), key=before.source.index("▁animal"))
     by_name, by_place = (
-        json.loads(run("what-if", "street", SEED, "--cut", f"{CROSS}:{query}:{key}", "--json"))
+        json.loads(run("what-if", "street", SENTENCE, "--cut", f"{CROSS}:{query}:{key}", "--json"))
         for query, key in (("es", "animal"), (edge.query, edge.key))
     )
     assert by_name == by_place
@@ -59,21 +59,21 @@ def test_tokens_of_an_edge_are_named(translator):
 
 
 def test_every_kind_of_change_in_words():
-    said = run(
-        "what-if", "street", SEED, "--average", f"{CROSS}:0", "--uniform", "encoder.layers.0.self_attention:1",
+    output = run(
+        "what-if", "street", SENTENCE, "--average", f"{CROSS}:0", "--uniform", "encoder.layers.0.self_attention:1",
         "--uniform", "encoder.layers.1.self_attention", "--skip", "encoder.layers.0", "--matrices",
         f"{CROSS}=encoder.layers.0.self_attention", "--prefix", "Es war", "--beam", "2",
     )  # fmt: skip
-    assert "\nEs war" in said
-    assert "changed:" in said
-    assert "log p before" in said
+    assert "\nEs war" in output
+    assert "changed:" in output
+    assert "log p before" in output
 
 
 def test_a_set_is_scored_and_heads_are_ranked(files):
     source, reference = files
-    said = json.loads(run("what-if", "street", "--source", source, "--reference", reference, "--json"))
-    assert said["before"] == said["after"]
-    assert said["same"] == said["of"] == 12
+    output = json.loads(run("what-if", "street", "--source", source, "--reference", reference, "--json"))
+    assert output["before"] == output["after"]
+    assert output["same"] == output["of"] == 12
     every = [option for head in range(4) for option in ("--remove", f"{CROSS}:{head}")]
     worse = json.loads(run("what-if", "street", "--source", source, *every, "--count", "5", "--json"))
     assert worse["of"] == 5
@@ -89,17 +89,17 @@ def test_a_set_is_scored_and_heads_are_ranked(files):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "a sentence in quotes, or --source"),
-        ([SEED, "--rank-heads"], "measures on a test set"),
-        ([SEED, "--remove", CROSS], "It is written --remove AT:HEAD"),
-        ([SEED, "--remove", f"{CROSS}:first"], "'first' is none"),
-        ([SEED, "--remove", f"{CROSS}:9"], "none is 9"),
-        ([SEED, "--replace", "tired"], "It is written --replace OLD=NEW"),
-        ([SEED, "--replace", "horse=cow"], "'horse' does not stand in"),
-        ([SEED, "--cut", f"{CROSS}:es"], "--cut is written AT:QUERY:KEY"),
-        ([SEED, "--cut", f"{CROSS}:es:horse"], "No token is 'horse'"),
-        ([SEED, "--skip", "encoder"], "encoder has no feed-forward"),
-        (["--source", "FILE", "--cut", f"{CROSS}:0:0"], "has no meaning for a test set"),
+        ([], "Give either a sentence in quotes, or --source"),
+        ([SENTENCE, "--rank-heads"], "--rank-heads needs a test set"),
+        ([SENTENCE, "--remove", CROSS], "Expected --remove AT:HEAD, not"),
+        ([SENTENCE, "--remove", f"{CROSS}:first"], "'first' is not a number"),
+        ([SENTENCE, "--remove", f"{CROSS}:9"], r"Head 9 of .* is out of range \(0 to 3\)"),
+        ([SENTENCE, "--replace", "tired"], "Expected --replace OLD=NEW, not"),
+        ([SENTENCE, "--replace", "horse=cow"], "'horse' does not occur in"),
+        ([SENTENCE, "--cut", f"{CROSS}:es"], "--cut .* should be AT:QUERY:KEY"),
+        ([SENTENCE, "--cut", f"{CROSS}:es:horse"], "There is no token 'horse'"),
+        ([SENTENCE, "--skip", "encoder"], "encoder has no feed-forward"),
+        (["--source", "FILE", "--cut", f"{CROSS}:0:0"], "--cut changes one sentence, and cannot be used on a test set"),
     ],
 )
 def test_what_makes_no_sense_is_said_in_one_sentence(arguments, words, files):
@@ -108,13 +108,15 @@ def test_what_makes_no_sense_is_said_in_one_sentence(arguments, words, files):
 
 
 def test_a_trace_is_written(tmp_path, translator):
-    said = run("trace", "street", SEED, tmp_path / "one.safetensors", "--half", "--parameters", f"{CROSS}.k_proj.*")
-    assert "16 source and 14 target positions" in said
+    output = run(
+        "trace", "street", SENTENCE, tmp_path / "one.safetensors", "--half", "--parameters", f"{CROSS}.k_proj.*"
+    )
+    assert "16 source and 14 target positions" in output
     again = Trace.load(tmp_path / "one.safetensors")
-    assert again.translation == translator(SEED)
+    assert again.translation == translator(SENTENCE)
     assert again.parameter(f"{CROSS}.k_proj.weight") is not None
-    run("trace", "street", SEED, tmp_path / "two", "--target", "Das Tier.", "--detail", "attention", "--steps", "2")
+    run("trace", "street", SENTENCE, tmp_path / "two", "--target", "Das Tier.", "--detail", "attention", "--steps", "2")
     assert Trace.load(tmp_path / "two").steps == 2
-    with pytest.raises(GlassformerError, match="--detail is one of attention, full, everything"):
-        run("trace", "street", SEED, tmp_path / "three", "--detail", "some")
+    with pytest.raises(GlassformerError, match="--detail is one of attention, full, everything, not 'some'"):
+        run("trace", "street", SENTENCE, tmp_path / "three", "--detail", "some")
     assert not (tmp_path / "three").exists()

@@ -1,4 +1,4 @@
-"""The command line. One file a command; heavy imports happen when a command runs, so --help is instant."""
+"""The command line: one file per command. Heavy imports happen when a command runs, so --help is instant."""
 
 import os
 import sys
@@ -17,6 +17,7 @@ from glassformer.cli.explain import explain
 from glassformer.cli.explore import explore
 from glassformer.cli.export import export
 from glassformer.cli.figure import figure
+from glassformer.cli.help_pages import PlainHelpCommand, PlainHelpGroup
 from glassformer.cli.score import score
 from glassformer.cli.serve import serve
 from glassformer.cli.street import street
@@ -29,47 +30,51 @@ from glassformer.errors import GlassformerError
 
 app = typer.Typer(
     name="glassformer",
-    help="The encoder-decoder Transformer you can train, run fast, and see through.",
+    cls=PlainHelpGroup,
+    help="Train, run and inspect encoder-decoder Transformers.",
     no_args_is_help=True,
-    pretty_exceptions_enable=False,  # what a user can cause is one sentence; the rest is a bug, shown plainly
+    pretty_exceptions_enable=False,  # a user's mistake gets one sentence; anything else is a bug, with its traceback
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(align)
-app.command()(bench)
-app.command()(convert)
-app.command()(demo)
-app.command()(describe)
-app.command()(doctor)
-app.command()(evaluate)
-app.command()(explain)
-app.command()(explore)
-app.command()(export)
-app.command()(figure)
-app.command()(score)
-app.command()(serve)
-app.command()(street)
-app.command()(trace)
-app.command()(train)
-app.command()(translate)
-app.command()(verify)
-app.command()(what_if)
+for command in (
+    align,
+    bench,
+    convert,
+    demo,
+    describe,
+    doctor,
+    evaluate,
+    explain,
+    explore,
+    export,
+    figure,
+    score,
+    serve,
+    street,
+    trace,
+    train,
+    translate,
+    verify,
+    what_if,
+):
+    app.command(cls=PlainHelpCommand)(command)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"glassformer {__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def options(
-    version: bool = typer.Option(False, "--version", help="Print the version and leave.", callback=_version),
+    version: bool = typer.Option(False, "--version", help="Print the version and exit.", callback=_print_version),
 ) -> None:
     pass
 
 
 def main() -> None:
-    """Run a command: 0 when it did its work, 1 when something was wrong with what it was given, 2 for usage."""
+    """Run a command. Exit code 0 for success, 1 for an error in the input or settings, 2 for wrong usage."""
     try:
         app()
     except GlassformerError as error:

@@ -1,4 +1,4 @@
-"""The sentences that a model is tried on."""
+"""Source sentences, as ids, for benchmarks, exports and invariant checks."""
 
 import itertools
 from pathlib import Path
@@ -9,11 +9,11 @@ from glassformer.errors import DataError
 if TYPE_CHECKING:
     from glassformer.model import ModelConfig
 
-LONGEST = 128  # tokens: one overlong line must not decide a measurement
+MAX_SENTENCE_TOKENS = 128  # one overlong line must not dominate a measurement
 
 
 def sentences(directory: Path, config: "ModelConfig", text: Path | None, count: int) -> list[list[int]]:
-    """The ids of the first lines of a text; without one, of the built-in corpus; without a tokenizer, random ids."""
+    """The ids of a text's first lines; without a text, of the built-in corpus; without a tokenizer, random ids."""
     if text is None and not (directory / "tokenizer").is_dir():
         from glassformer.engine.random_sources import random_sources
 
@@ -23,10 +23,10 @@ def sentences(directory: Path, config: "ModelConfig", text: Path | None, count: 
     from glassformer.model_location import tokenizer_of
 
     tokenizer = tokenizer_of(directory)
-    max_tokens = min(LONGEST, config.max_tokens or LONGEST)
+    max_tokens = min(MAX_SENTENCE_TOKENS, config.max_tokens or MAX_SENTENCE_TOKENS)
     lines = read_lines(text) if text else (pair.source for pair in street.sentences("test", count))
     encoded = (tokenizer.encode(line, "source") for line in lines if line.strip())
-    found = list(itertools.islice((ids for ids in encoded if len(ids) <= max_tokens), count))
-    if not found:
-        raise DataError(f"{text} has no line of at most {max_tokens} tokens to try.")
-    return found
+    sources = list(itertools.islice((ids for ids in encoded if len(ids) <= max_tokens), count))
+    if not sources:
+        raise DataError(f"{text} has no line of at most {max_tokens} tokens.")
+    return sources

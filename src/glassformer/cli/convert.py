@@ -1,31 +1,32 @@
-"""`glassformer convert`: another program's model as a model directory of ours."""
+"""`glassformer convert`: another program's model as a Glassformer model directory."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from glassformer.cli.search_options import SourceLanguage, TargetLanguage
+
 
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="FROM", help="A directory or file of another program's.")],
-    target: Annotated[Path, typer.Argument(metavar="TO", help="The model directory to make.")],
+    source: Annotated[Path, typer.Argument(metavar="FROM", help="Another program's model: a directory or a file.")],
+    target: Annotated[Path, typer.Argument(metavar="TO", help="Model directory to create.")],
     allow_pickle: Annotated[
-        bool, typer.Option("--allow-pickle", help="Read files of torch.save (.pt); nothing in them is run.")
+        bool, typer.Option("--allow-pickle", help="Read torch.save files (.pt); no code in them is executed.")
     ] = False,
-    source_language: Annotated[
-        str | None, typer.Option(metavar="CODE", help="The language that will be translated from, if there are many.")
-    ] = None,
-    target_language: Annotated[
-        str | None, typer.Option(metavar="CODE", help="The language that will be translated to, if there are many.")
-    ] = None,
+    source_language: SourceLanguage = None,
+    target_language: TargetLanguage = None,
     heads: Annotated[
-        int | None, typer.Option(min=1, help="How many heads it has; for the tutorial's files, which do not say.")
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Number of attention heads, for pytorch-seq2seq files, which do not record it."
+        ),
     ] = None,
 ) -> None:
-    """Open another program's model and keep it as one of ours.
+    """Convert another program's model to a Glassformer model directory.
 
-    Whose it is is seen from the files: Hugging Face's Marian, Pegasus, M2M100, NLLB, BART, mBART, T5; Marian's own
-    and Firefox's; fairseq's; the tutorial's of pytorch-seq2seq.
+    The format is detected from the files: Hugging Face (Marian, Pegasus, M2M100, NLLB, BART, mBART, T5), Marian and
+    Firefox, fairseq, and the pytorch-seq2seq tutorial.
     """
     from glassformer.atomic_directory import building, refuse_existing
     from glassformer.interop.detect import open_foreign
@@ -33,29 +34,30 @@ def convert(
     from glassformer.model.directory import write_model
 
     refuse_existing(target)
-    opened = open_foreign(
+    imported = open_foreign(
         source,
         allow_pickle=allow_pickle,
         source_language=source_language,
         target_language=target_language,
         heads=heads,
     )
-    tokenizer = opened.tokenizer
-    origin = f"{opened.family}, `{source.name}`"
+    tokenizer = imported.tokenizer
+    origin = f"{imported.family}, `{source.name}`"
     use = "ids" if tokenizer is None else "glassformer"
-    with building(target) as aside:
-        write_model(opened.model, aside)
+    with building(target) as unfinished:
+        write_model(imported.model, unfinished)
         if tokenizer is not None:
-            tokenizer.write(aside / "tokenizer")
-        facts = {"note": " ".join(opened.notes)} if opened.notes else {}
-        (aside / "README.md").write_text(card(opened.model, "A converted model", origin, use, facts), encoding="utf-8")
-    config = opened.model.config
+            tokenizer.write(unfinished / "tokenizer")
+        facts = {"note": " ".join(imported.notes)} if imported.notes else {}
+        readme = card(imported.model, "A converted model", origin, use, facts)
+        (unfinished / "README.md").write_text(readme, encoding="utf-8")
+    config = imported.model.config
     typer.echo(
-        f"{opened.family}: {config.encoder_layers} + {config.decoder_layers} layers, {opened.model.n_parameters:,} "
-        f"parameters, {config.vocab_size:,} tokens."
+        f"{imported.family}: {config.encoder_layers} + {config.decoder_layers} layers, "
+        f"{imported.model.n_parameters:,} parameters, {config.vocab_size:,} tokens."
     )
-    for note in opened.notes:
+    for note in imported.notes:
         typer.echo(note)
-    typer.echo(f"It is now in {target}.")
+    typer.echo(f"Written to {target}.")
     if tokenizer is not None:
         typer.echo(f'Try it: glassformer translate {target} "..."')

@@ -1,4 +1,4 @@
-"""`glassformer describe`: what a model is made of, part by part or name by name."""
+"""`glassformer describe`: a model's configuration, parameters and taps."""
 
 import json
 from collections.abc import Iterator
@@ -17,18 +17,22 @@ if TYPE_CHECKING:
 def describe(
     model: Annotated[
         str,
-        typer.Argument(help="A model directory, or a preset: tiny, small, tutorial, paper-base, paper-big."),
+        typer.Argument(
+            metavar="MODEL", help="Model directory, or a preset: tiny, small, tutorial, paper-base, paper-big."
+        ),
     ],
-    names: Annotated[bool, typer.Option("--names", help="List every parameter and every tap by name.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON, for programs.")] = False,
+    names: Annotated[
+        bool, typer.Option("--names", help="List all parameters and taps by name, with their shapes.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print configuration, parameters and taps as JSON.")] = False,
 ) -> None:
-    """Show what a model is made of: its shape, its matrices, how many numbers each part holds."""
-    found = _open(model)
+    """Show a model's configuration and the number of parameters of each part."""
+    transformer = _open(model)
     if as_json:
-        typer.echo(json.dumps(_everything(found), indent=2))
+        typer.echo(json.dumps(_description_json(transformer), indent=2))
         return
-    typer.echo("\n".join(_in_words(model, found)))
-    typer.echo("\n" + (_names(found) if names else _sizes(found)))
+    typer.echo("\n".join(_summary(model, transformer)))
+    typer.echo("\n" + (_names(transformer) if names else _sizes(transformer)))
 
 
 def _open(name: str) -> "Transformer":
@@ -39,12 +43,12 @@ def _open(name: str) -> "Transformer":
     if Path(name).is_dir():
         return load_model(name)
     if name in PRESETS:
-        with torch.device("meta"):  # its shape is all that is asked for
+        with torch.device("meta"):  # only its shapes are needed
             return Transformer(preset(name))
-    raise InputError(f"{name} is neither a model directory nor a preset; the presets are {', '.join(PRESETS)}.")
+    raise InputError(f"{name} is neither a model directory nor a preset ({', '.join(PRESETS)}).")
 
 
-def _in_words(name: str, model: "Transformer") -> Iterator[str]:
+def _summary(name: str, model: "Transformer") -> Iterator[str]:
     config = model.config
     yield f"{name}: {model.n_parameters:,} parameters"
     yield (
@@ -52,15 +56,15 @@ def _in_words(name: str, model: "Transformer") -> Iterator[str]:
         f"{config.norm} norm {'before' if config.norm_first else 'after'} each sub-layer"
     )
     if config.decoder_ssru:
-        yield "  decoder      remembers its target in one vector a layer (SSRU), and has no self-attention"
+        yield "  decoder      SSRU: one state vector per layer instead of self-attention"
     yield f"  width        {config.d_model}, in {config.n_heads} heads of {config.d_head}"
     yield f"  feed-forward {config.d_ff} wide, {'gated ' if config.gated else ''}{config.activation}"
     yield f"  positions    {config.positions}"
     if config.share_embeddings:
-        yield f"  vocabulary   {config.vocab_size:,} tokens, one table for source and target"
+        yield f"  vocabulary   {config.vocab_size:,} tokens, shared by source and target"
     else:
         yield f"  vocabulary   {config.source_vocab_size:,} source and {config.vocab_size:,} target tokens"
-    yield f"  output       {'the target embeddings' if config.tie_output else 'a matrix of its own'}"
+    yield f"  output       {'tied to the target embeddings' if config.tie_output else 'its own matrix'}"
 
 
 def _sizes(model: "Transformer") -> str:
@@ -68,29 +72,29 @@ def _sizes(model: "Transformer") -> str:
 
     counts: dict[tuple[str, str], int] = {}
     for part in parts(model):
-        place = (part.sublayer, part.part)
-        counts[place] = counts.get(place, 0) + part.size
+        key = (part.sublayer, part.part)
+        counts[key] = counts.get(key, 0) + part.size
     total = sum(counts.values())
     rows, last = [("part", "", "parameters", "share")], ""
     for (sublayer, part_name), size in counts.items():
-        own = "" if part_name in sublayer else part_name
+        label = "" if part_name in sublayer else part_name
         share = f"{100 * size / total:.1f} %"
-        rows.append((sublayer if sublayer != last else "", own, f"{size:,}", share))
+        rows.append((sublayer if sublayer != last else "", label, f"{size:,}", share))
         last = sublayer
-    rows.append(("all", "", f"{total:,}", "100.0 %"))
+    rows.append(("total", "", f"{total:,}", "100.0 %"))
     return columns(rows, "llrr")
 
 
 def _names(model: "Transformer") -> str:
-    everything = _everything(model)
+    description = _description_json(model)
     parameters = [
-        (entry["name"], entry["part"], " × ".join(map(str, entry["shape"]))) for entry in everything["parameters"]
+        (entry["name"], entry["part"], " × ".join(map(str, entry["shape"]))) for entry in description["parameters"]
     ]
-    taps = [(entry["name"], " ".join(entry["axes"])) for entry in everything["taps"]]
+    taps = [(entry["name"], " ".join(entry["axes"])) for entry in description["taps"]]
     return columns([("parameter", "part", "shape"), *parameters]) + "\n\n" + columns([("tap", "axes"), *taps])
 
 
-def _everything(model: "Transformer") -> dict[str, Any]:
+def _description_json(model: "Transformer") -> dict[str, Any]:
     from glassformer.inspection.explanation.parameter_parts import parts
     from glassformer.model import taps
 

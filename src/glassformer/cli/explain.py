@@ -1,4 +1,4 @@
-"""`glassformer explain`: a token's walk through one attention, who "it" is, whose W_K and W_V the decoder uses."""
+"""`glassformer explain`: one attention head step by step, pronoun resolution, or the matrices of cross-attention."""
 
 import itertools
 import json
@@ -13,106 +13,152 @@ from glassformer.errors import SettingsError
 if TYPE_CHECKING:
     from glassformer.translator import Translator
 
-WALK, WHO, CROSS = "A walk through one attention (the default)", 'Who is "it"?', "Whose W_K and W_V?"
-COUNT = 40
-BELONGS = {
+# panels of the help
+WALK, PRONOUN, CROSS = "One attention head (the default)", "Pronoun resolution", "Cross-attention matrices"
+DEFAULT_COUNT = 40
+OPTIONS_OF = {
     "walk": {"token", "at", "head", "target"},
-    "who": {"candidates", "swap", "pronouns", "nouns"},
+    "pronoun": {"candidates", "swap", "target-pronouns", "nouns"},
     "cross-attention": {"source", "target"},
 }
-"""Which options each question has."""
+"""The options that each kind of explanation has."""
 
 
 def explain(
     model: AnyModel,
-    sentence: Annotated[list[str] | None, typer.Argument(metavar="SENTENCE", help="What to translate.")] = None,
+    sentence: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SENTENCE", help="Sentence to translate, in quotes; several with --cross-attention."),
+    ] = None,
     token: Annotated[
         str | None,
-        typer.Option(rich_help_panel=WALK, help="Who looks: a token, without ▁; it#2 is the second."),
+        typer.Option(
+            metavar="TOKEN", rich_help_panel=WALK, help="The token that attends, without ▁; it#2 is the second it."
+        ),
     ] = None,
     at: Annotated[
-        str | None, typer.Option(rich_help_panel=WALK, help="The attention: encoder.layers.1.self_attention, say.")
+        str | None,
+        typer.Option(metavar="NAME", rich_help_panel=WALK, help="Attention, such as encoder.layers.1.self_attention."),
     ] = None,
-    head: Annotated[int | None, typer.Option(rich_help_panel=WALK, help="The head, counted from 0.")] = None,
+    head: Annotated[
+        int | None, typer.Option(metavar="N", rich_help_panel=WALK, help="Attention head, numbered from 0.")
+    ] = None,
     target: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Look at this translation, not the model's own; with --source, a file."),
+        typer.Option(
+            metavar="TEXT", help="Explain this translation instead of the model's own; with --source, a file of them."
+        ),
     ] = None,
-    who: Annotated[
-        str | None, typer.Option(metavar="WORD", rich_help_panel=WHO, help="What is this word taken for? it, say.")
+    pronoun: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORD",
+            rich_help_panel=PRONOUN,
+            help="Word to resolve, such as it: which noun does the model take it for?",
+        ),
     ] = None,
     candidates: Annotated[
         str | None,
-        typer.Option(rich_help_panel=WHO, help="Nouns of the sentence: animal,street. Else those behind the, a, ..."),
+        typer.Option(
+            metavar="WORDS",
+            rich_help_panel=PRONOUN,
+            help="Nouns of the sentence: animal,street. By default those after a determiner (the, a, ...).",
+        ),
     ] = None,
     swap: Annotated[
         str | None,
-        typer.Option(rich_help_panel=WHO, help="A second sentence beside it: tired=wide. Else one is looked for."),
+        typer.Option(
+            metavar="OLD=NEW",
+            rich_help_panel=PRONOUN,
+            help="Replace a word for comparison: tired=wide. By default one that changes the pronoun is searched for.",
+        ),
     ] = None,
-    pronouns: Annotated[
+    target_pronouns: Annotated[
         str | None,
-        typer.Option(rich_help_panel=WHO, help="What it may become: es,sie,er; or whose it is: animal=es,street=sie."),
+        typer.Option(
+            metavar="WORDS",
+            rich_help_panel=PRONOUN,
+            help="Possible translations of the pronoun: es,sie,er; or by candidate: animal=es,street=sie.",
+        ),
     ] = None,
     nouns: Annotated[
         str | None,
-        typer.Option(rich_help_panel=WHO, help="Words to try in the candidates' places. Else some of the vocabulary."),
+        typer.Option(
+            metavar="WORDS",
+            rich_help_panel=PRONOUN,
+            help="Words to substitute for the candidates. By default words of the model's vocabulary.",
+        ),
     ] = None,
-    tries: Annotated[int, typer.Option(min=8, rich_help_panel=WHO, help="Words tried in each candidate's place.")] = 84,
+    tries: Annotated[
+        int, typer.Option(min=8, metavar="N", rich_help_panel=PRONOUN, help="Substitutes tried per candidate.")
+    ] = 84,
     cross_attention: Annotated[
-        bool, typer.Option("--cross-attention", rich_help_panel=CROSS, help="Exchange the matrices, and see.")
+        bool,
+        typer.Option(
+            "--cross-attention",
+            rich_help_panel=CROSS,
+            help="Replace the decoder's W_K and W_V by other layers', and measure the effect.",
+        ),
     ] = False,
     source: Annotated[
         Path | None,
-        typer.Option(rich_help_panel=CROSS, help="Sentences, a line each. Without any, built-in ones for street."),
+        typer.Option(
+            metavar="FILE", rich_help_panel=CROSS, help="Sentences, one per line. The model street has built-in ones."
+        ),
     ] = None,
-    count: Annotated[int, typer.Option(min=1, rich_help_panel=CROSS, help="Sentences to ask about, at most.")] = COUNT,
+    count: Annotated[
+        int, typer.Option(min=1, metavar="N", rich_help_panel=CROSS, help="Maximum number of sentences.")
+    ] = DEFAULT_COUNT,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
-    allow_pickle: Annotated[bool, typer.Option("--allow-pickle", help="Open files of torch.save; nothing is run.")] = (
-        False
-    ),
-    as_json: Annotated[bool, typer.Option("--json", help="Every number, for programs.")] = False,
+    allow_pickle: Annotated[
+        bool, typer.Option("--allow-pickle", help="Read torch.save files (.pt); no code in them is executed.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")] = False,
 ) -> None:
-    """Show with the model's own numbers what happens inside: each step redone from the numbers shown.
+    """Explain a translation with the model's own numbers: attention, pronouns, cross-attention.
 
-    Without more, the walk of one token through one attention: "it" if the sentence has it, else the sharpest look.
+    By default, every step of one attention head for one token, each recomputed from the numbers shown. The token is
+    "it" if the sentence has it; otherwise the one with the sharpest attention.
     """
-    if who is not None and cross_attention:
-        raise SettingsError("--who asks about a word and --cross-attention about the matrices: take one of them.")
-    chosen = "cross-attention" if cross_attention else "who" if who is not None else "walk"
+    if pronoun is not None and cross_attention:
+        raise SettingsError("--pronoun and --cross-attention are two different questions: choose one of them.")
+    kind = "cross-attention" if cross_attention else "pronoun" if pronoun is not None else "walk"
     given = {"token": token, "at": at, "head": head, "target": target, "source": source}
-    given |= {"candidates": candidates, "swap": swap, "pronouns": pronouns, "nouns": nouns}
-    refuse_strangers(chosen, [name for name, value in given.items() if value is not None])
+    given |= {"candidates": candidates, "swap": swap, "target-pronouns": target_pronouns, "nouns": nouns}
+    refuse_unused_options(kind, [name for name, value in given.items() if value is not None])
     sentences = sentence or []
-    if chosen != "cross-attention" and len(sentences) != 1:
-        raise SettingsError(f"One sentence is explained at a time, in quotes; there are {len(sentences)}.")
+    if kind != "cross-attention" and len(sentences) != 1:
+        raise SettingsError(f"Expected one sentence to explain, in quotes; there are {len(sentences)}.")
     if any(not text.strip() for text in sentences):
         raise SettingsError("The sentence is empty: there is nothing to explain.")
-    translator = _open(model, source_language, target_language, allow_pickle)
+    translator = _load(model, source_language, target_language, allow_pickle)
     if cross_attention:
-        said = _cross_attention(translator, model, sentences, source, target, count, as_json)
-    elif who is not None:
-        said = _who(translator, sentences[0], who, candidates, swap, pronouns, nouns, tries, as_json)
+        explanation = _cross_attention(translator, model, sentences, source, target, count, as_json)
+    elif pronoun is not None:
+        explanation = _pronoun(
+            translator, sentences[0], pronoun, candidates, swap, target_pronouns, nouns, tries, as_json
+        )
     else:
-        said = _walk(translator, sentences[0], target, token, at, head, as_json)
-    typer.echo(said)
+        explanation = _walk(translator, sentences[0], target, token, at, head, as_json)
+    typer.echo(explanation)
 
 
-def refuse_strangers(chosen: str, given: list[str]) -> None:
-    """An option that belongs to another question is refused rather than ignored."""
-    if strangers := [f"--{name}" for name in given if name not in BELONGS[chosen]]:
-        asked_for = "without --who and --cross-attention" if chosen == "walk" else f"with --{chosen}"
-        raise SettingsError(f"{', '.join(strangers)} has no effect {asked_for}: leave one of them out.")
+def refuse_unused_options(kind: str, given: list[str]) -> None:
+    """An option of another kind of explanation is an error, not ignored."""
+    if unused := [f"--{name}" for name in given if name not in OPTIONS_OF[kind]]:
+        where = "without --pronoun and --cross-attention" if kind == "walk" else f"with --{kind}"
+        raise SettingsError(f"{', '.join(unused)} has no effect {where}: leave one of them out.")
 
 
-def _open(model: str, source_language: str | None, target_language: str | None, allow_pickle: bool) -> "Translator":
+def _load(model: str, source_language: str | None, target_language: str | None, allow_pickle: bool) -> "Translator":
     from glassformer.loading import load
 
     return load(model, source_language=source_language, target_language=target_language, allow_pickle=allow_pickle)
 
 
-def _json(found: dict[str, Any]) -> str:
-    return json.dumps(found, indent=2, ensure_ascii=False)
+def _json(table: dict[str, Any]) -> str:
+    return json.dumps(table, indent=2, ensure_ascii=False)
 
 
 def _walk(
@@ -129,46 +175,45 @@ def _walk(
     from glassformer.inspection.explanation.query_position import choose
 
     trace = translator.trace(text, target)
-    found = walk(trace, choose(trace, token, at, head))
-    return _json(walk_json(trace, found)) if as_json else walk_text(trace, found)
+    steps = walk(trace, choose(trace, token, at, head))
+    return _json(walk_json(trace, steps)) if as_json else walk_text(trace, steps)
 
 
-def _who(
+def _pronoun(
     translator: "Translator",
     text: str,
     word: str,
     candidates: str | None,
     swap: str | None,
-    pronouns: str | None,
+    target_pronouns: str | None,
     nouns: str | None,
     tries: int,
     as_json: bool,
 ) -> str:
-    from glassformer.cli.explained.who import who_json, who_text
+    from glassformer.cli.explained.pronoun import pronoun_json, pronoun_text
     from glassformer.coreference import resolve_pronoun
 
-    said = listed(pronouns) or []
-    own = dict(pair(one, "--pronouns") for one in said if "=" in one)
-    found = resolve_pronoun(
+    entries = split_at_commas(target_pronouns) or []
+    verdict = resolve_pronoun(
         translator,
         text,
         word,
-        candidates=listed(candidates),
-        swap=None if swap is None else pair(swap, "--swap"),
-        pronouns=[one for one in said if "=" not in one],
-        own_pronouns=own,
-        nouns=listed(nouns),
+        candidates=split_at_commas(candidates),
+        swap=None if swap is None else split_at_equals(swap, "--swap"),
+        pronouns=[entry for entry in entries if "=" not in entry],
+        own_pronouns=dict(split_at_equals(entry, "--target-pronouns") for entry in entries if "=" in entry),
+        nouns=split_at_commas(nouns),
         tries=tries,
     )
-    return _json(who_json(found)) if as_json else who_text(found)
+    return _json(pronoun_json(verdict)) if as_json else pronoun_text(verdict)
 
 
-def listed(text: str | None) -> list[str] | None:
-    """What stands between commas."""
+def split_at_commas(text: str | None) -> list[str] | None:
+    """The non-empty parts between commas."""
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
 
-def pair(text: str, option: str) -> tuple[str, str]:
+def split_at_equals(text: str, option: str) -> tuple[str, str]:
     """The two sides of an equals sign."""
     old, sign, new = (part.strip() for part in text.partition("="))
     if not (sign and old and new):
@@ -186,28 +231,28 @@ def _cross_attention(
     as_json: bool,
 ) -> str:
     from glassformer.cli.keys_values import answer_json, answer_text
-    from glassformer.cli.progress_counter import Counter
+    from glassformer.cli.progress_counter import ProgressCounter
     from glassformer.inspection.interventions.cross_attention_matrices import keys_values
 
-    sources, targets = asked(model, sentences, source, target, count)
+    sources, targets = read_sentences(model, sentences, source, target, count)
     encode = translator.tokenizer.encode
-    with Counter("Rows done:") as counter:
-        found = keys_values(
+    with ProgressCounter("Table rows measured:") as counter:
+        result = keys_values(
             translator.model,
             [encode(text, "source") for text in sources],
             None if targets is None else [encode(text, "target") for text in targets],
             prefix=tuple(encode("", "target")[:-1]),
-            tell=lambda: counter.add(1),
+            progress=lambda: counter.add(1),
         )
-    return _json(answer_json(found)) if as_json else answer_text(found)
+    return _json(answer_json(result)) if as_json else answer_text(result)
 
 
-def asked(
+def read_sentences(
     model: str, sentences: list[str], source: Path | None, target: str | None, count: int
 ) -> tuple[list[str], list[str] | None]:
-    """The sources, and the targets where they are given: of files, of the command line, or built-in ones."""
+    """Sources, and targets if given: from files, the command line, or the built-in corpus."""
     if source is not None and sentences:
-        raise SettingsError("The sentences stand on the command line or in --source, not in both.")
+        raise SettingsError("Give the sentences on the command line or in --source, not in both.")
     if source is not None:
         from glassformer.data import corpus
         from glassformer.data.corpus import read_lines
@@ -218,13 +263,15 @@ def asked(
         data = corpus(source, Path(target))
         data.check()
         pairs = list(itertools.islice(data, count))
-        return [one.source for one in pairs], [one.target for one in pairs]
+        return [pair.source for pair in pairs], [pair.target for pair in pairs]
     if sentences:
         if target is not None and len(sentences) > 1:
-            raise SettingsError("--target belongs to one sentence here; for several, give --source and --target files.")
+            raise SettingsError(
+                "--target is the translation of one sentence; for several, give --source and --target files."
+            )
         return sentences[:count], None if target is None else [target]
     if model != "street":
-        raise SettingsError("Which sentences? Write them behind the model, or give a file: --source FILE.")
-    from glassformer.builtin.street import sentences as street
+        raise SettingsError("Which sentences? Give them after the model, or as a file: --source FILE.")
+    from glassformer.builtin.street import sentences as street_sentences
 
-    return [one.source for one in street("test", count)], None
+    return [pair.source for pair in street_sentences("test", count)], None

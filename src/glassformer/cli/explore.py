@@ -1,4 +1,4 @@
-"""`glassformer explore`: the explorer of one model, in the browser of whoever asks."""
+"""`glassformer explore`: the explorer of one model, in the browser or as an HTML file."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,43 +6,53 @@ from typing import Annotated
 import typer
 
 from glassformer.cli.search_options import Model, SourceLanguage, TargetLanguage
-from glassformer.cli.serve import serving
+from glassformer.cli.serve import run_server
 from glassformer.errors import InputError, SettingsError
+
+DEFAULT_BEAM = 4
 
 
 def explore(
     model: Model,
-    sentence: Annotated[str | None, typer.Argument(help="What to look at first; the page can ask for others.")] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
-    beam: Annotated[int, typer.Option(min=1, help="Hypotheses kept while searching.")] = 4,
+    sentence: Annotated[
+        str | None,
+        typer.Argument(metavar="SENTENCE", help="First sentence to show; others can be typed in the explorer."),
+    ] = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="Port to listen on; 0 takes a free one.")
+    ] = 0,
+    beam: Annotated[int, typer.Option(min=1, metavar="N", help="Beam size.")] = DEFAULT_BEAM,
     html: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.html", help="Write the sentence's page to a file that loads nothing; serve none."),
+        typer.Option(metavar="FILE.html", help="Write the sentence to a self-contained HTML file instead of serving."),
     ] = None,
-    detail: Annotated[str, typer.Option(help="Of --html: full; attention: its weights only, a small file.")] = "full",
-    large: Annotated[bool, typer.Option("--large", help="Of --html: also if it is larger than 25 MB.")] = False,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Only say the address; open no browser.")] = False,
+    detail: Annotated[
+        str,
+        typer.Option(metavar="full|attention", help="With --html: everything, or attention weights only (smaller)."),
+    ] = "full",
+    large: Annotated[bool, typer.Option("--large", help="With --html: allow a file of more than 25 MB.")] = False,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address without opening a browser.")] = False,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
 ) -> None:
-    """Look inside a model: a page on this machine, at every number of a sentence's way through it.
+    """Open the explorer in a browser: every step of a sentence's translation, with all numbers.
 
-    With --html the page of one sentence becomes a file, to be opened anywhere, without a server and without a network.
+    With --html, write the explorer of one sentence as a file that opens anywhere, without a server or a network.
     """
     if html is not None:
-        write(model, sentence, html, detail, large, beam, source_language, target_language)
+        write_html(model, sentence, html, detail, large, beam, source_language, target_language)
         return
 
-    def tell(name: str, address: str) -> None:
-        page = address + page_of(sentence, beam)
-        typer.echo(f"Exploring {name} at {page}; Ctrl-C stops it.")
+    def announce(name: str, address: str) -> None:
+        url = address + explorer_path(sentence, beam)
+        typer.echo(f"Exploring {name} at {url}; Ctrl-C stops it.")
         if not no_open:
-            _open(page)
+            _open_browser(url)
 
-    serving(model, tell, port=port, source_language=source_language, target_language=target_language)
+    run_server(model, announce, port=port, source_language=source_language, target_language=target_language)
 
 
-def write(
+def write_html(
     model: str,
     sentence: str | None,
     path: Path,
@@ -52,34 +62,34 @@ def write(
     source_language: str | None,
     target_language: str | None,
 ) -> None:
-    """The page of one sentence, as a file."""
-    from glassformer.inspection.explorer import DETAILS, LARGEST
+    """Write the explorer of one sentence as an HTML file."""
+    from glassformer.inspection.explorer import DETAILS, MAX_PAGE_BYTES
     from glassformer.loading import load
 
-    kind = next((known for known in DETAILS if known == detail), None)
-    if kind is None:
-        raise SettingsError(f"--detail is one of {', '.join(DETAILS)}, and not {detail!r}.")
+    known_detail = next((known for known in DETAILS if known == detail), None)
+    if known_detail is None:
+        raise SettingsError(f"--detail is one of {', '.join(DETAILS)}, not {detail!r}.")
     if sentence is None or not sentence.strip():
-        raise InputError("A page that is saved is of one sentence: write it after the model, in quotes.")
+        raise InputError("--html needs a sentence to show: give it after the model, in quotes.")
     translator = load(model, source_language=source_language, target_language=target_language)
     trace = translator.trace(sentence, beam=beam)
-    trace.to_html(path, kind, name=Path(model).name, largest=None if large else LARGEST)
+    trace.to_html(path, known_detail, name=Path(model).name, largest=None if large else MAX_PAGE_BYTES)
     typer.echo(trace.translation)
-    typer.echo(f"{path}: {path.stat().st_size:,} bytes, which open in any browser and load nothing.")
+    typer.echo(f"{path}: {path.stat().st_size:,} bytes; it opens in any browser and loads nothing from the network.")
 
 
-def page_of(sentence: str | None, beam: int = 4) -> str:
-    """What follows the server's address: the page, with the sentence and the search after #."""
+def explorer_path(sentence: str | None, beam: int = DEFAULT_BEAM) -> str:
+    """The URL after the server's address, with the sentence and the beam size after #."""
     from urllib.parse import urlencode
 
     if sentence is None:
         return "/"
-    return "/#" + urlencode({"v": "sentence", "s": sentence} | ({} if beam == 4 else {"b": beam}))
+    return "/#" + urlencode({"v": "sentence", "s": sentence} | ({} if beam == DEFAULT_BEAM else {"b": beam}))
 
 
-def _open(page: str) -> None:
-    """In a thread, because a browser that runs in a terminal would keep the server waiting."""
+def _open_browser(url: str) -> None:
+    """In a thread, because a browser that runs in the terminal would block the server."""
     import threading
     import webbrowser
 
-    threading.Thread(target=webbrowser.open, args=(page,), daemon=True).start()
+    threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()

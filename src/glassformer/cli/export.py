@@ -1,4 +1,4 @@
-"""`glassformer export`: a model of ours in another program's files, proved to say the same there."""
+"""`glassformer export`: a model in another program's format, checked to give the same translations there."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from glassformer.verification.parity import ParityResult
 
 
-class Kind(StrEnum):
-    """Whose files they become."""
+class ExportFormat(StrEnum):
+    """The program that the files are for."""
 
     HUGGING_FACE = "huggingface"
     CTRANSLATE2 = "ctranslate2"
@@ -28,84 +28,87 @@ class Kind(StrEnum):
 
 
 QUANTIZATIONS = ("int8", "int8_float32", "int16", "float16", "bfloat16", "float32")
+UNVERIFIED = "not verified, because the package transformers is not installed."
 
 
 def export(
     model: Model,
-    target: Annotated[Path, typer.Argument(metavar="TO", help="The directory to make.")],
-    to: Annotated[Kind, typer.Option("--to", help="Whose files they become.")],
+    target: Annotated[Path, typer.Argument(metavar="TO", help="Directory to create.")],
+    to: Annotated[ExportFormat, typer.Option("--to", metavar="|".join(ExportFormat), help="The program to export to.")],
     quantization: Annotated[
-        str | None, typer.Option(help=f"For ctranslate2: {', '.join(QUANTIZATIONS)}; float32 unless given.")
+        str | None,
+        typer.Option(metavar="NAME", help=f"For ctranslate2: {', '.join(QUANTIZATIONS)} (the default)."),
     ] = None,
-    text: Annotated[Path | None, typer.Option(help="Sentences to prove it on, a line each; else built-in.")] = None,
-    count: Annotated[int, typer.Option(min=1, help="How many sentences to prove it on, at most.")] = 50,
+    text: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Sentences to verify with, one per line; by default built-in ones."),
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, metavar="N", help="Maximum number of sentences to verify with.")] = 50,
 ) -> None:
-    """Write a model for another program, and prove that it says the same there.
+    """Export a model to another program, and verify that it translates the same there.
 
-    Sentences are translated by both. Nothing is left behind if they differ by one token in float32; fewer bits are
-    allowed to differ, and it is said how much.
+    Both programs translate some sentences. If a single token differs in float32, nothing is written; with other
+    quantizations the differences are reported.
     """
     from glassformer.atomic_directory import building, refuse_existing
     from glassformer.interop.model_card import card
     from glassformer.model import load_model
     from glassformer.model_location import find_model, tokenizer_of
 
-    if quantization is not None and (to is not Kind.CTRANSLATE2 or quantization not in QUANTIZATIONS):
+    if quantization is not None and (to is not ExportFormat.CTRANSLATE2 or quantization not in QUANTIZATIONS):
         raise InputError(f"--quantization is for --to ctranslate2, one of {', '.join(QUANTIZATIONS)}.")
     refuse_existing(target)
     directory = find_model(model)
-    opened = load_model(directory)
+    transformer = load_model(directory)
     tokenizer = tokenizer_of(directory) if (directory / "tokenizer").is_dir() else None
-    sources = sentences(directory, opened.config, text, count)
-    with building(target, seal=False) as aside:
-        said, found = _written(opened, tokenizer, aside, to, quantization, sources)
-        verdict = _verdict(found, quantization, tokenizer) if found else _unproved(to)
-        facts = {"as": said, "proof": verdict}
-        readme = card(opened, f"A model for {to.value}", f"glassformer, `{directory.name}`", to.value, facts)
-        (aside / "README.md").write_text(readme, encoding="utf-8")
-    typer.echo(f"{said}: {verdict}")
-    typer.echo(f"It is in {target}.")
+    sources = sentences(directory, transformer.config, text, count)
+    with building(target, checksummed=False) as unfinished:
+        label, outputs = _write(transformer, tokenizer, unfinished, to, quantization, sources)
+        verdict = _verdict(outputs, quantization, tokenizer) if outputs else UNVERIFIED
+        facts = {"format": label, "verification": verdict}
+        readme = card(transformer, f"A model for {to.value}", f"glassformer, `{directory.name}`", to.value, facts)
+        (unfinished / "README.md").write_text(readme, encoding="utf-8")
+    typer.echo(f"{label}: {verdict}")
+    typer.echo(f"Written to {target}.")
 
 
-Found = tuple[list[list[int]], list[list[int]]]
+Outputs = tuple[list[list[int]], list[list[int]]]
+"""Target ids of every source: ours, and the other program's."""
 
 
-def _written(
+def _write(
     model: "Transformer",
     tokenizer: "AnyTokenizer | None",
     directory: Path,
-    to: Kind,
+    to: ExportFormat,
     quantization: str | None,
     sources: Sequence[list[int]],
-) -> tuple[str, Found | None]:
-    """What it was written as; what we say, and what they say."""
-    from glassformer.verification import parity as agreement
+) -> tuple[str, Outputs | None]:
+    """Write the files; the format's name, and both programs' outputs (None if the other one is not installed)."""
+    from glassformer.verification import parity
 
-    if to is Kind.ONNX:
+    if to is ExportFormat.ONNX:
         from glassformer.interop.onnx_export import write_onnx
 
         write_onnx(model, directory)
-        return "ONNX", (agreement.by_us(model, sources), agreement.by_onnxruntime(directory, sources))
-    if to is Kind.CTRANSLATE2:
+        return "ONNX", (parity.by_glassformer(model, sources), parity.by_onnxruntime(directory, sources))
+    if to is ExportFormat.CTRANSLATE2:
         from glassformer.interop.ctranslate2_export import write_ctranslate2
 
-        words = _words(model, tokenizer)
-        write_ctranslate2(model, directory, words, quantization)
-        theirs = agreement.by_ctranslate2(directory, model.config, words, sources)
-        return f"CTranslate2, {quantization or 'float32'}", (agreement.by_us(model, sources), theirs)
+        vocabulary = _vocabulary(model, tokenizer)
+        write_ctranslate2(model, directory, vocabulary, quantization)
+        theirs = parity.by_ctranslate2(directory, model.config, vocabulary, sources)
+        return f"CTranslate2, {quantization or 'float32'}", (parity.by_glassformer(model, sources), theirs)
     from glassformer.interop.hugging_face import write_hugging_face
 
-    said = write_hugging_face(model, tokenizer, directory)
+    label = write_hugging_face(model, tokenizer, directory)
     if not find_spec("transformers"):
-        return said, None
-    return said, (
-        agreement.by_us(model, sources),
-        agreement.by_transformers(directory, model.config, sources),
-    )
+        return label, None
+    return label, (parity.by_glassformer(model, sources), parity.by_transformers(directory, model.config, sources))
 
 
-def _words(model: "Transformer", tokenizer: "AnyTokenizer | None") -> "ExportVocabulary":
-    """The tokens as a tokenizer shows them."""
+def _vocabulary(model: "Transformer", tokenizer: "AnyTokenizer | None") -> "ExportVocabulary":
+    """The tokens as the tokenizer shows them; without one, their ids."""
     from glassformer.interop.ctranslate2_export import ExportVocabulary
 
     config = model.config
@@ -113,51 +116,45 @@ def _words(model: "Transformer", tokenizer: "AnyTokenizer | None") -> "ExportVoc
         return ExportVocabulary.numbers(config)
     source = tokenizer.pieces(range(min(config.source_vocab_size, tokenizer.vocab_size("source"))), "source")
     target = tokenizer.pieces(range(min(config.vocab_size, tokenizer.vocab_size("target"))), "target")
-    return ExportVocabulary(
-        _told_apart(source, config.source_vocab_size), _told_apart(target, config.vocab_size), "<unk>"
-    )
+    return ExportVocabulary(_distinct(source, config.source_vocab_size), _distinct(target, config.vocab_size), "<unk>")
 
 
-def _told_apart(pieces: list[str], size: int) -> list[str]:
-    """Every token a name of its own: of two that look alike, the second gets its number."""
-    found: dict[str, None] = {}
+def _distinct(pieces: list[str], size: int) -> list[str]:
+    """Every token with a unique name: empty and repeated pieces get their id appended."""
+    names: dict[str, None] = {}
     for number, piece in enumerate([*pieces, *[""] * (size - len(pieces))]):
-        found[piece if piece and piece not in found else f"{piece}<no. {number}>"] = None
-    return list(found)
+        names[piece if piece and piece not in names else f"{piece}<no. {number}>"] = None
+    return list(names)
 
 
-def _verdict(found: Found, quantization: str | None, tokenizer: "AnyTokenizer | None") -> str:
-    from glassformer.verification.parity import agreement
+def _verdict(outputs: Outputs, quantization: str | None, tokenizer: "AnyTokenizer | None") -> str:
+    from glassformer.verification.parity import compare_targets
 
-    ours, theirs = found
-    verdict = agreement(ours, theirs)
-    exact = quantization in (None, "float32")
-    if exact and not verdict.complete:
-        worst = next(i for i, (one, other) in enumerate(zip(ours, theirs, strict=True)) if one != other)
+    ours, theirs = outputs
+    result = compare_targets(ours, theirs)
+    must_be_equal = quantization in (None, "float32")
+    if must_be_equal and not result.complete:
+        first = next(i for i, (one, other) in enumerate(zip(ours, theirs, strict=True)) if one != other)
         raise InputError(
-            f"It does not say the same there: {verdict.sentences - verdict.same} of {verdict.sentences} sentences "
-            f"differ, sentence {worst + 1} first. Nothing was written."
+            f"The exported model translates differently: {result.sentences - result.same} of {result.sentences} "
+            f"sentences differ, sentence {first + 1} first. Nothing was written."
         )
-    return f"{_shown(verdict)}{_bleu(ours, theirs, tokenizer)}"
+    return f"{_counts(result)}{_bleu_distance(ours, theirs, tokenizer)}"
 
 
-def _shown(verdict: "ParityResult") -> str:
+def _counts(result: "ParityResult") -> str:
     return (
-        f"{verdict.same} of {verdict.sentences} sentences and {verdict.same_tokens:,} of {verdict.tokens:,} tokens are "
+        f"{result.same} of {result.sentences} sentences and {result.same_tokens:,} of {result.tokens:,} tokens are "
         "the same"
     )
 
 
-def _bleu(ours: list[list[int]], theirs: list[list[int]], tokenizer: "AnyTokenizer | None") -> str:
-    """How far apart they are as text."""
+def _bleu_distance(ours: list[list[int]], theirs: list[list[int]], tokenizer: "AnyTokenizer | None") -> str:
+    """100 minus the BLEU of their translations with ours as the reference."""
     if tokenizer is None:
         return "."
     from glassformer.evaluation import score
 
-    said, wanted = ([tokenizer.decode(ids) for ids in targets] for targets in (theirs, ours))
-    bleu = score(said, wanted).bleu if any(wanted) else 100.0
+    their_texts, our_texts = ([tokenizer.decode(ids) for ids in targets] for targets in (theirs, ours))
+    bleu = score(their_texts, our_texts).bleu if any(our_texts) else 100.0
     return f", {max(0.0, 100 - bleu):.2f} BLEU apart."
-
-
-def _unproved(to: Kind) -> str:
-    return f"not proved: {to.value}'s own package is not installed here."

@@ -1,10 +1,11 @@
-"""`glassformer figure`: pictures of a sentence's way through a model, as SVG or PNG, or all of them on one page."""
+"""`glassformer figure`: pictures of a sentence's computation in a model, as SVG or PNG, or all of them on one page."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glassformer.cli.help_pages import AS_WRITTEN
 from glassformer.cli.search_options import AnyModel, SourceLanguage, TargetLanguage
 from glassformer.errors import GlassformerError, SettingsError
 
@@ -15,63 +16,78 @@ VIEWS = {
     "qkv": "X × W_Q = Q, X × W_K = K, X × W_V = V, for one head",
     "self-attention": "softmax(Q Kᵀ / √K) V = Z, for one head",
     "heads": "the Q, K and V of every head",
-    "heads-out": "the Z of every head, and how much each brings",
+    "heads-out": "the Z of every head, and its contribution to the output",
     "concat": "all Z side by side, times W_O",
     "multi-head": "the whole attention, from tokens to output",
     "bridge": "from the encoder's output to every decoder layer's own K and V",
-    "attention": "who looks at whom: one head, or all of them",
-    "film": "decoding step by step, with both caches",
-    "beam": "the tree of the search",
-    "softmax": "the likeliest tokens at one target position",
+    "attention": "the attention weights of one head, or of all",
+    "film": "decoding step by step, with both key/value caches",
+    "beam": "the search tree",
+    "softmax": "the most likely tokens at one target position",
 }
-"""Those of `inspection.figures`, for --help, which imports no torch; a test compares them."""
+"""The same as in `inspection.figures`, repeated here so that --help imports no torch; a test compares them."""
 STORY = "story"
-LISTED = "\n\n".join(
-    f"{view}: {meaning}" for view, meaning in [*VIEWS.items(), (STORY, "all of these on one page to read, OUT.html")]
+VIEW_LIST = "\n".join(
+    f"  {view:<16}{meaning}"
+    for view, meaning in [*VIEWS.items(), (STORY, "all of these on one page, with text: FILE.html")]
 )
 
 
 def figure(
     model: AnyModel,
-    sentence: Annotated[str, typer.Argument(help="What to translate, in quotes.")],
-    view: Annotated[str | None, typer.Argument(help="What to show; the views are listed above.")] = None,
-    out: Annotated[Path | None, typer.Argument(metavar="[OUT.svg|OUT.png|OUT.html]", help="Where it goes.")] = None,
+    sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="Sentence to translate, in quotes.")],
+    view: Annotated[str | None, typer.Argument(metavar="VIEW", help="What to draw: one of the views above.")] = None,
+    out: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="File to write: FILE.svg or FILE.png; FILE.html for story.")
+    ] = None,
     at: Annotated[
         str | None,
-        typer.Option(help="The attention: decoder.layers.1.cross_attention, say. Else the encoder's last."),
+        typer.Option(
+            metavar="NAME",
+            help="Attention, such as decoder.layers.1.cross_attention; by default the last one of the encoder.",
+        ),
     ] = None,
-    head: Annotated[int | None, typer.Option(min=0, help="The head, counted from 0.")] = None,
+    head: Annotated[int | None, typer.Option(min=0, metavar="N", help="Attention head, numbered from 0.")] = None,
     token: Annotated[
-        str | None, typer.Option(help="The token to look at, without ▁; it#2 is the second; or its position, from 0.")
+        str | None,
+        typer.Option(
+            metavar="TOKEN", help="Token to show, without ▁ (it#2 is the second it), or its position, from 0."
+        ),
     ] = None,
-    target: Annotated[str | None, typer.Option(metavar="TEXT", help="This translation, not the model's own.")] = None,
-    beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses that the search goes on with.")] = None,
-    width: Annotated[str, typer.Option(metavar="86mm|178mm", help="A column of a journal, or a page.")] = "178mm",
-    dark: Annotated[bool, typer.Option("--dark", help="Light on dark.")] = False,
-    caption: Annotated[bool, typer.Option(help="Write the description under the picture too.")] = True,
-    scale: Annotated[float, typer.Option(min=0.1, max=20, help="Of .png: times 96 dots to an inch.")] = 2.0,
-    every: Annotated[
-        Path | None, typer.Option("--all", metavar="OUTDIR", help="Every view, as OUTDIR/VIEW.svg.")
+    target: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Draw this translation instead of the model's own.")
+    ] = None,
+    beam: Annotated[int | None, typer.Option(min=1, metavar="N", help="Beam size; 1 is greedy search.")] = None,
+    width: Annotated[
+        str, typer.Option(metavar="86mm|178mm", help="Width of one column or of a full page of a journal.")
+    ] = "178mm",
+    dark: Annotated[bool, typer.Option("--dark", help="Draw light on dark.")] = False,
+    caption: Annotated[bool, typer.Option(help="Write the description under the picture.")] = True,
+    scale: Annotated[
+        float, typer.Option(min=0.1, max=20, metavar="FACTOR", help="Resolution of a PNG: FACTOR × 96 dots per inch.")
+    ] = 2.0,
+    all_views: Annotated[
+        Path | None, typer.Option("--all", metavar="DIR", help="Draw every view, as DIR/VIEW.svg.")
     ] = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
 ) -> None:
-    """Draw a sentence's way through a model, with the model's own numbers."""
-    if (every is None) == (view is None) or (view is None) != (out is None):
+    """Draw a sentence's computation in a model, with the model's own numbers."""
+    if (all_views is None) == (view is None) or (view is None) != (out is None):
         raise SettingsError(
-            "Say what to draw and where: a view and a file, OUT.svg or OUT.png; story OUT.html; or --all OUTDIR alone."
+            "Name a view and a file, such as `attention FILE.svg` or `story FILE.html`; or give --all DIR alone."
         )
     from glassformer.inspection.figures import FigureOptions
-    from glassformer.inspection.figures import figure as drawn
+    from glassformer.inspection.figures import figure as draw
     from glassformer.loading import load
 
-    look: dict[str, Any] = {"at": at, "head": head, "token": token, "width": width, "dark": dark, "caption": caption}
-    FigureOptions(**look)  # complains before the model is read
+    options: dict[str, Any] = {"at": at, "head": head, "token": token, "width": width, "dark": dark, "caption": caption}
+    FigureOptions(**options)  # reports wrong options before the model is read
     translator = load(model, source_language=source_language, target_language=target_language)
     trace = translator.trace(sentence, target, beam=beam)
 
-    if every is not None:
-        _draw_all(trace, every, look)
+    if all_views is not None:
+        _draw_all(trace, all_views, options)
         return
     assert view is not None
     assert out is not None
@@ -79,23 +95,23 @@ def figure(
         trace.story(name=Path(model).name, dark=dark, at=at, head=head, token=token).save(out)
         typer.echo(str(out))
         return
-    picture = drawn(trace, view, **look)
+    picture = draw(trace, view, **options)
     picture.save(out, scale)
     typer.echo(picture.description)
 
 
-def _draw_all(trace: "Trace", directory: Path, look: dict[str, Any]) -> None:
-    """Every view of a trace; one that this trace has nothing for is named, and the others are drawn."""
-    from glassformer.inspection.figures import figure, told
+def _draw_all(trace: "Trace", directory: Path, options: dict[str, Any]) -> None:
+    """Draw every view of a trace; a view that cannot be drawn is reported, and the others go on."""
+    from glassformer.inspection.figures import figure, options_for_view
 
     directory.mkdir(parents=True, exist_ok=True)
     for view in VIEWS:
         try:
-            figure(trace, view, **told(view, look)).save(directory / f"{view}.svg")
+            figure(trace, view, **options_for_view(view, options)).save(directory / f"{view}.svg")
         except GlassformerError as error:
             typer.echo(f"{view}: {error}", err=True)
             continue
         typer.echo(str(directory / f"{view}.svg"))
 
 
-figure.__doc__ = f"{figure.__doc__}\n\n{LISTED}"
+figure.__doc__ = f"{figure.__doc__}\n\n{AS_WRITTEN}The views:\n{VIEW_LIST}"

@@ -1,4 +1,4 @@
-"""Whose W_K and W_V does the decoder use? Asked of a running model, and checked with its own numbers."""
+"""Whose W_K and W_V does the decoder's cross-attention use? The answer as text and JSON, from a model's own numbers."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,33 +13,33 @@ if TYPE_CHECKING:
 
 
 def whose_keys_and_values(model: "Transformer", source: "Tensor") -> str:
-    """The answer as text: the model translates one source (ids, 1 S) while we listen."""
+    """The answer as text, recorded while the model translates one source (ids, 1 S)."""
     import torch
 
     from glassformer.inspection import record
     from glassformer.inspection.interventions.cross_attention_matrices import choices, with_matrices
 
-    with record(model, "memory", "decoder.*_attention.k", "logits") as heard:
-        written = _greedy(model, source)
-    encoders = with_matrices(model, choices(model.config)[1])
+    with record(model, "memory", "decoder.*_attention.k", "logits") as recording:
+        target = _greedy(model, source)
+    with_encoder_matrices = with_matrices(model, choices(model.config)[1])
     with torch.no_grad():
-        at_once = model(source, written[:, :-1])[:, -1]
-        swapped = _gap(encoders(source, written[:, :-1])[:, -1], at_once)
-    stepwise = _gap(heard["logits"][:, -1], at_once)
-    tokens = written.shape[1] - 1
+        at_once = model(source, target[:, :-1])[:, -1]
+        exchanged = _gap(with_encoder_matrices(source, target[:, :-1])[:, -1], at_once)
+    stepwise = _gap(recording["logits"][:, -1], at_once)
+    tokens = target.shape[1] - 1
     return "\n".join(
         (
-            _keys(model, heard),
+            _key_table(model, recording),
             "",
             paragraph(
-                "The encoder spoke once. From that one output each decoder layer made K and V with its own W_K and "
-                f"W_V, once for the sentence; only its keys of the target were made anew for each of the {tokens} "
-                "tokens."
+                "The encoder ran once. From its output each decoder layer computed K and V with its own W_K and W_V, "
+                "once for the sentence; only the keys of its self-attention were computed anew for each of the "
+                f"{tokens} tokens."
             ),
             "",
             paragraph(
-                f"One token at a time and all at once, the logits differ by at most {stepwise}. With the top encoder "
-                f"layer's W_K and W_V in place of the decoder's own, they differ by {swapped}."
+                f"Decoded one token at a time or all at once, the logits differ by at most {stepwise}. With the top "
+                f"encoder layer's W_K and W_V in place of the decoder's own, they differ by {exchanged}."
             ),
         )
     )
@@ -48,30 +48,30 @@ def whose_keys_and_values(model: "Transformer", source: "Tensor") -> str:
 def _greedy(model: "Transformer", source: "Tensor") -> "Tensor":
     import torch
 
-    written = torch.full((1, 1), model.config.bos_id)
+    target = torch.full((1, 1), model.config.bos_id)
     state = model.start(source)
-    while written[0, -1] != model.config.eos_id and written.shape[1] <= 2 * source.shape[1] + 10:
-        newest = model.step(written[:, -1:], state)[:, -1:].argmax(dim=-1)
-        written = torch.cat((written, newest), dim=1)
-    return written
+    while target[0, -1] != model.config.eos_id and target.shape[1] <= 2 * source.shape[1] + 10:
+        newest = model.step(target[:, -1:], state)[:, -1:].argmax(dim=-1)
+        target = torch.cat((target, newest), dim=1)
+    return target
 
 
-def _keys(model: "Transformer", heard: "Recording") -> str:
+def _key_table(model: "Transformer", recording: "Recording") -> str:
     from glassformer.model.attention import split_heads
 
-    rows = [("K of the source in", "made", "differs from memory × own W_K", "from layer 0's K", "K of the target")]
-    first = heard["decoder.layers.0.cross_attention.k"]
+    rows = [("K of the source in", "computed", "differs from memory × own W_K", "from layer 0's K", "K of the target")]
+    first = recording["decoder.layers.0.cross_attention.k"]
     for i, layer in enumerate(model.decoder.layers):
-        made = heard.all(f"decoder.layers.{i}.cross_attention.k")
-        again = split_heads(layer.cross_attention.k_proj(heard["memory"]), model.config.n_heads)
-        own = heard.all(f"decoder.layers.{i}.self_attention.k")
+        source_keys = recording.all(f"decoder.layers.{i}.cross_attention.k")
+        recomputed = split_heads(layer.cross_attention.k_proj(recording["memory"]), model.config.n_heads)
+        target_keys = recording.all(f"decoder.layers.{i}.self_attention.k")
         rows.append(
             (
                 f"decoder layer {i}",
-                f"{len(made)} time",
-                _gap(made[-1], again),
-                _gap(made[-1], first),
-                f"{len(own)} times",
+                f"{len(source_keys)} time",
+                _gap(source_keys[-1], recomputed),
+                _gap(source_keys[-1], first),
+                f"{len(target_keys)} times",
             )
         )
     return columns(rows, "lrrrr")
@@ -85,23 +85,23 @@ def short(gap: float) -> str:
     return "0" if gap == 0 else f"{gap:.1e}" if gap < 0.001 else f"{gap:.2f}"
 
 
-def exchange_text(found: "KeysValues") -> str:
-    """What becomes of translations when K and V are made with other matrices."""
-    whose = "given translations" if found.given else "its own greedy translations"
-    rows = [("K and V made with W_K, W_V of", "log p a token", "likeliest", "same output")]
+def exchange_text(result: "KeysValues") -> str:
+    """The effect on translations of computing K and V with other matrices."""
+    translations = "given translations" if result.given else "its own greedy translations"
+    rows = [("K and V made with W_K, W_V of", "log p per token", "top-1", "same output")]
     rows += [
         (
-            f"{row.choice.name}{' (= own)' if row.own and row is not found.own else ''}",
+            f"{row.choice.name}{' (= own)' if row.own and row is not result.own else ''}",
             f"{row.log_probability:.3f}",
-            f"{100 * row.likeliest / found.tokens:.1f} %",
-            f"{row.same} of {found.sentences}",
+            f"{100 * row.likeliest / result.tokens:.1f} %",
+            f"{row.same} of {result.sentences}",
         )
-        for row in found.rows
+        for row in result.rows
     ]
-    notes = [f"({row.choice.name}: {row.choice.note})" for row in found.rows if row.choice.note]
+    notes = [f"({row.choice.name}: {row.choice.note})" for row in result.rows if row.choice.note]
     return "\n".join(
         (
-            f"{found.sentences} sentences; log p of the {found.tokens} tokens of {whose}.",
+            f"{result.sentences} sentences; log p of the {result.tokens} tokens of {translations}.",
             "",
             columns(rows, "lrrr"),
             *notes,
@@ -109,60 +109,61 @@ def exchange_text(found: "KeysValues") -> str:
     )
 
 
-def matrices_text(found: "KeysValues") -> str:
-    """Each layer's matrices beside others', and K and V done again."""
+def matrices_text(result: "KeysValues") -> str:
+    """Each layer's matrices compared with others', and its K and V recomputed."""
     rows = [
         ("cosine of W_K, W_V", "with the top", "with decoder", "K, V differ,", "‖K - K₀‖"),
         ("", "encoder layer's", "layer 0's", "recomputed", "÷ ‖K₀‖"),
     ]
-    for i, one in enumerate(found.matrices):
-        encoder, first = (", ".join(f"{x:.3f}" for x in pair) for pair in (one.cosine_encoder, one.cosine_first))
-        rows.append((f"decoder layer {i}", encoder, first, short(max(one.differs)), f"{one.from_first:.2f}"))
-    return "\n".join((columns(rows, "lrrrr"), "", *map(paragraph, _shared(found.matrices))))
+    for i, layer in enumerate(result.matrices):
+        encoder, first = (", ".join(f"{x:.3f}" for x in pair) for pair in (layer.cosine_encoder, layer.cosine_first))
+        rows.append((f"decoder layer {i}", encoder, first, short(max(layer.differs)), f"{layer.from_first:.2f}"))
+    return "\n".join((columns(rows, "lrrrr"), "", *map(paragraph, _sharing(result.matrices))))
 
 
-def _shared(matrices: "list[Matrices]") -> list[str]:
+def _sharing(matrices: "list[Matrices]") -> list[str]:
+    """One sentence per matrix whose storage is shared with another."""
     lines = []
-    for i, one in enumerate(matrices):
-        for letter, names in (("W_K", one.shared_k), ("W_V", one.shared_v)):
+    for i, layer in enumerate(matrices):
+        for letter, names in (("W_K", layer.shared_k), ("W_V", layer.shared_v)):
             if names:
-                lines.append(f"Decoder layer {i}'s {letter} is one in memory with that of {', '.join(names)}.")
+                lines.append(f"Decoder layer {i}'s {letter} shares its memory with that of {', '.join(names)}.")
     return lines or ["None of these matrices shares its memory with another."]
 
 
-def answer_text(found: "KeysValues") -> str:
-    """All of it, the conclusion last."""
+def answer_text(result: "KeysValues") -> str:
+    """Both tables and the conclusion."""
     from glassformer.inspection.interventions.cross_attention_matrices import in_words
 
-    return "\n".join((exchange_text(found), "", matrices_text(found), "", paragraph(in_words(found))))
+    return "\n".join((exchange_text(result), "", matrices_text(result), "", paragraph(in_words(result))))
 
 
-def answer_json(found: "KeysValues") -> dict[str, Any]:
-    """The same for programs."""
+def answer_json(result: "KeysValues") -> dict[str, Any]:
+    """The same as a JSON object."""
     from glassformer.inspection.interventions.cross_attention_matrices import in_words
 
     return {
-        "sentences": found.sentences,
-        "tokens": found.tokens,
-        "given": found.given,
-        "rows": [_row(row) for row in found.rows],
+        "sentences": result.sentences,
+        "tokens": result.tokens,
+        "given": result.given,
+        "rows": [_row_json(row) for row in result.rows],
         "matrices": [
             {
-                "at": one.at,
-                "shared_k": one.shared_k,
-                "shared_v": one.shared_v,
-                "cosine_encoder": one.cosine_encoder,
-                "cosine_first": one.cosine_first,
-                "differs": one.differs,
-                "from_first": one.from_first,
+                "at": layer.at,
+                "shared_k": layer.shared_k,
+                "shared_v": layer.shared_v,
+                "cosine_encoder": layer.cosine_encoder,
+                "cosine_first": layer.cosine_first,
+                "differs": layer.differs,
+                "from_first": layer.from_first,
             }
-            for one in found.matrices
+            for layer in result.matrices
         ],
-        "in_words": in_words(found),
+        "in_words": in_words(result),
     }
 
 
-def _row(row: "MatrixSourceResult") -> dict[str, Any]:
+def _row_json(row: "MatrixSourceResult") -> dict[str, Any]:
     return {
         "made_with": row.choice.name,
         "taken": row.choice.taken,

@@ -1,4 +1,4 @@
-"""Lines in, lines out: as many, in order, whole, whatever bytes they are made of."""
+"""Line-based input and output: as many lines out as in, in order, each written whole, for any input bytes."""
 
 import queue
 import signal
@@ -13,16 +13,18 @@ import typer
 
 from glassformer.errors import DataError
 
-LONGEST_LINE = 2**24
-"""Bytes; a stream without line ends must not fill the memory."""
-PATIENCE = 0.05
-"""Seconds to wait for more lines before those that are there are dealt with."""
+MAX_LINE_BYTES = 2**24
+"""A stream without line ends must not fill the memory."""
+GROUP_WAIT_SECONDS = 0.05
+"""How long to wait for further lines before those that have arrived are processed."""
+LINES_LISTED = 5
+"""Line numbers in a warning."""
 
 
-class Input:
+class InputLines:
     """The lines of a stream: \\n ends a line, one \\r before it and a BOM at the start are dropped.
 
-    Bytes that are not UTF-8 become U+FFFD, and are told of at the end: one bad byte must not stop a million lines.
+    Bytes that are not UTF-8 become U+FFFD, and are reported at the end: one bad byte must not stop a million lines.
     """
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
@@ -33,10 +35,10 @@ class Input:
 
     def __iter__(self) -> Iterator[str]:
         number = 0
-        while raw := self._stream.readline(LONGEST_LINE + 1):
+        while raw := self._stream.readline(MAX_LINE_BYTES + 1):
             number += 1
-            if len(raw) > LONGEST_LINE:
-                raise DataError(f"{self.name}, line {number} is longer than {LONGEST_LINE:,} bytes.")
+            if len(raw) > MAX_LINE_BYTES:
+                raise DataError(f"{self.name}, line {number} is longer than {MAX_LINE_BYTES:,} bytes.")
             raw = raw.removesuffix(b"\n").removesuffix(b"\r")
             raw = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
             line = raw.decode("utf-8", errors="replace")
@@ -44,13 +46,13 @@ class Input:
                 self.repaired.append(number)
             yield line
 
-    def complaint(self) -> str | None:
+    def warning(self) -> str | None:
         """What was wrong with the input, as one sentence."""
         if not self.repaired:
             return None
-        more = f" and {len(self.repaired) - 5:,} more" if len(self.repaired) > 5 else ""
-        places = ", ".join(map(str, self.repaired[:5]))
-        return f"{self.name}: not UTF-8 in line {places}{more}; what could not be read was taken as �."
+        more = f" and {len(self.repaired) - LINES_LISTED:,} more" if len(self.repaired) > LINES_LISTED else ""
+        numbers = ", ".join(map(str, self.repaired[:LINES_LISTED]))
+        return f"{self.name}: not UTF-8 in line {numbers}{more}; invalid bytes were replaced by �."
 
 
 def open_input(path: str) -> BinaryIO:
@@ -63,30 +65,30 @@ def open_input(path: str) -> BinaryIO:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def as_they_come(lines: Iterable[str], most: int) -> Iterator[list[str]]:
-    """The lines in groups of those that are there together, at most so many: an answer does not wait for a crowd."""
-    waiting: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=2 * most)
+def groups_as_they_arrive(lines: Iterable[str], max_lines: int) -> Iterator[list[str]]:
+    """Groups of at most `max_lines` lines; a group is not held back until it is full, so answers come at once."""
+    arrived: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=2 * max_lines)
 
     def read() -> None:
         try:
             for line in lines:
-                waiting.put(line)
-            waiting.put(None)
+                arrived.put(line)
+            arrived.put(None)
         except BaseException as error:
-            waiting.put(error)
+            arrived.put(error)
 
     threading.Thread(target=read, daemon=True).start()
     group: list[str] = []
     while True:
         try:
-            item = waiting.get(timeout=PATIENCE) if group else waiting.get()
+            item = arrived.get(timeout=GROUP_WAIT_SECONDS) if group else arrived.get()
         except queue.Empty:
             yield group
             group = []
             continue
         if isinstance(item, str):
             group.append(item)
-        if group and (len(group) == most or not isinstance(item, str)):
+        if group and (len(group) == max_lines or not isinstance(item, str)):
             yield group
             group = []
         if isinstance(item, BaseException):
@@ -95,55 +97,57 @@ def as_they_come(lines: Iterable[str], most: int) -> Iterator[list[str]]:
             return
 
 
-class Stopped(Exception):  # noqa: N818 - a message, not a mishap
-    """Asked to stop by a signal."""
+class Stopped(Exception):  # noqa: N818 - a request to stop, not an error
+    """A signal asked the program to stop."""
 
-    def __init__(self, received: int) -> None:
-        super().__init__(received)
-        self.received = received
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal_number)
+        self.signal_number = signal_number
 
 
-class WholeLines:
-    """Writes to stdout what is whole. Asked to stop, it finishes the lines it is writing, and no others."""
+class WholeLineWriter:
+    """Writes whole lines to stdout: on SIGINT or SIGTERM, lines that are being written are finished first."""
 
-    def __enter__(self) -> "WholeLines":
-        self._writing = False
-        self._received = 0
-        self._before = {number: signal.signal(number, self._hear) for number in (signal.SIGINT, signal.SIGTERM)}
+    def __enter__(self) -> "WholeLineWriter":
+        self._is_writing = False
+        self._signal_number = 0
+        self._handlers_before = {
+            number: signal.signal(number, self._on_signal) for number in (signal.SIGINT, signal.SIGTERM)
+        }
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, before)
+        for number, handler in self._handlers_before.items():
+            signal.signal(number, handler)
 
     def write(self, lines: Iterable[str]) -> None:
-        """Each text as one line: a line end inside it becomes a space."""
+        """Write each text as one line: line ends inside it become spaces."""
         text = "".join(f"{one_line(line)}\n" for line in lines).encode("utf-8", errors="replace")
-        self._writing = True
+        self._is_writing = True
         sys.stdout.buffer.write(text)
         sys.stdout.buffer.flush()
-        self._writing = False
-        if self._received:
-            raise Stopped(self._received)
+        self._is_writing = False
+        if self._signal_number:
+            raise Stopped(self._signal_number)
 
-    def _hear(self, number: int, frame: FrameType | None) -> None:
-        if not self._writing or self._received:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if not self._is_writing or self._signal_number:
             raise Stopped(number)
-        self._received = number
+        self._signal_number = number
 
 
 def one_line(text: str) -> str:
-    """The text without line ends of any program's: what is read again line by line must be as many lines."""
+    """The text with everything that any program takes for a line end replaced by a space."""
     return text.translate(_LINE_ENDS)
 
 
 _LINE_ENDS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
 
 
-def until_stopped(work: Callable[[WholeLines], None]) -> None:
-    """Do the work; asked to stop, leave as programs do that a signal ended."""
+def run_until_signal(work: Callable[[WholeLineWriter], None]) -> None:
+    """Do the work; after a signal, exit with 128 + its number as programs do that a signal ended."""
     try:
-        with WholeLines() as out:
+        with WholeLineWriter() as out:
             work(out)
     except Stopped as stopped:
-        raise typer.Exit(128 + stopped.received) from None
+        raise typer.Exit(128 + stopped.signal_number) from None

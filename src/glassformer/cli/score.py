@@ -1,4 +1,4 @@
-"""`glassformer score`: how likely a model finds given translations."""
+"""`glassformer score`: log-probabilities and perplexity of given translations."""
 
 import json
 import math
@@ -8,24 +8,30 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.line_io import WholeLines, until_stopped
-from glassformer.cli.progress_counter import Counter
+from glassformer.cli.line_io import WholeLineWriter, run_until_signal
+from glassformer.cli.progress_counter import ProgressCounter
 from glassformer.cli.search_options import LengthPenalty, Model
-from glassformer.cli.translate import numbers
+from glassformer.cli.translate import candidate_json
 
-GROUP = 256  # pairs scored together
+PAIRS_PER_GROUP = 256  # scored together
 
 
 def score(
     model: Model,
-    source: Annotated[Path, typer.Option(help="Sentences, a line each; or a .tsv or .jsonl file with both sides.")],
-    target: Annotated[Path | None, typer.Option(help="Their translations, line by line.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON object a line, with tokens.")] = False,
+    source: Annotated[
+        Path,
+        typer.Option(metavar="FILE", help="Source sentences, one per line; or a .tsv or .jsonl file with both sides."),
+    ],
+    target: Annotated[Path | None, typer.Option(metavar="FILE", help="Their translations, line by line.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per pair, with tokens and log-probabilities.")
+    ] = False,
     length_penalty: LengthPenalty = 1.0,
 ) -> None:
-    """Score given pairs: for each a number, the same that `translate` would give that translation.
+    """Score given translations by their log-probability.
 
-    With the default penalty it is the mean log-probability of a token, in nats. The perplexity of all goes to stderr.
+    Prints one number per pair, the same that `translate` gives to that translation: with the default length penalty the
+    mean log-probability per token, in nats. The perplexity of all pairs goes to stderr.
     """
     from glassformer.data import corpus
     from glassformer.decoding import Beam
@@ -35,21 +41,25 @@ def score(
     data.check()
     translator = Translator.load(model, search=Beam(length_penalty=length_penalty))
 
-    def work(out: WholeLines) -> None:
-        total, tokens, pairs = 0.0, 0, iter(data)
-        with Counter("Scored", beside_output=True) as counter:
-            while group := list(islice(pairs, GROUP)):
+    def work(out: WholeLineWriter) -> None:
+        log_probability, tokens, pairs = 0.0, 0, iter(data)
+        with ProgressCounter("Scored", beside_output=True) as counter:
+            while group := list(islice(pairs, PAIRS_PER_GROUP)):
                 scored = translator.score([pair.source for pair in group], [pair.target for pair in group])
-                total += sum(sum(answer.log_probabilities) for answer in scored)
-                tokens += sum(len(answer.tokens) for answer in scored)
-                lines = [f"{answer.score:.6f}" for answer in scored]
+                log_probability += sum(sum(candidate.log_probabilities) for candidate in scored)
+                tokens += sum(len(candidate.tokens) for candidate in scored)
+                lines = [f"{candidate.score:.6f}" for candidate in scored]
                 if as_json:
                     lines = [
-                        json.dumps({"source": pair.source, "target": pair.target} | numbers(answer), ensure_ascii=False)
-                        for pair, answer in zip(group, scored, strict=True)
+                        json.dumps(
+                            {"source": pair.source, "target": pair.target} | candidate_json(candidate),
+                            ensure_ascii=False,
+                        )
+                        for pair, candidate in zip(group, scored, strict=True)
                     ]
                 out.write(lines)
                 counter.add(len(group))
-        typer.echo(f"Perplexity {math.exp(min(-total / tokens, 700)):.4f} a token, {tokens:,} tokens.", err=True)
+        perplexity = math.exp(min(-log_probability / tokens, 700))
+        typer.echo(f"Perplexity {perplexity:.4f} per token, {tokens:,} tokens.", err=True)
 
-    until_stopped(work)
+    run_until_signal(work)

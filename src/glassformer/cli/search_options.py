@@ -1,4 +1,4 @@
-"""The options of every command that translates, and the search that they ask for."""
+"""Options shared by the commands that translate, and the settings made from them."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,48 +10,95 @@ if TYPE_CHECKING:
     from glassformer.decoding import SearchSettings
     from glassformer.engine import EngineOptions
 
-Model = Annotated[str, typer.Argument(help="A model directory, a run directory, or a built-in model (street).")]
-AnyModel = Annotated[str, typer.Argument(help="A model or run directory, another program's model, or street.")]
-Others = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--ensemble-with", metavar="MODEL", help="Another model with the same tokenizer, to answer together with."
+LANGUAGES, SPEED = "Languages", "Speed"  # panels of the help
+
+Model = Annotated[
+    str, typer.Argument(metavar="MODEL", help="Model directory, run directory, or built-in model (street).")
+]
+AnyModel = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL", help="Model directory, run directory, built-in model (street), or another program's model."
     ),
 ]
-BeamSize = Annotated[int, typer.Option("--beam", min=1, max=1000, help="Hypotheses kept; 1 is greedy search.")]
+EnsembleWith = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ensemble-with",
+        metavar="MODEL",
+        help="Average the probabilities with this model's, which must have the same tokenizer; may be repeated.",
+    ),
+]
+BeamSize = Annotated[int, typer.Option("--beam", min=1, max=1000, metavar="N", help="Beam size; 1 is greedy search.")]
 LengthPenalty = Annotated[
-    float, typer.Option(min=0, help="Compare by log-probability / length ** this; 0 favours short translations.")
+    float,
+    typer.Option(
+        min=0,
+        metavar="EXPONENT",
+        help="Rank by log-probability / length ** EXPONENT; 0 favours short translations.",
+    ),
 ]
 SourceLanguage = Annotated[
-    str | None, typer.Option(metavar="CODE", help="The language of the text, where a model knows many (eng_Latn).")
+    str | None,
+    typer.Option(
+        metavar="CODE", rich_help_panel=LANGUAGES, help="Source language, for multilingual models (eng_Latn)."
+    ),
 ]
 TargetLanguage = Annotated[
-    str | None, typer.Option(metavar="CODE", help="The language wanted, where a model knows many (deu_Latn).")
+    str | None,
+    typer.Option(
+        metavar="CODE", rich_help_panel=LANGUAGES, help="Target language, for multilingual models (deu_Latn)."
+    ),
 ]
-SPEED = "Speed"  # a panel of the help
 EngineName = Annotated[
-    str, typer.Option("--engine", rich_help_panel=SPEED, help="fast (compiled C), plain (readable), or ctranslate2.")
+    str,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        rich_help_panel=SPEED,
+        help="Inference engine: fast (compiled C), plain (readable PyTorch) or ctranslate2.",
+    ),
 ]
 PrecisionName = Annotated[
     str,
-    typer.Option("--precision", rich_help_panel=SPEED, help="float32; float16: nearly exact; int8: small and fastest."),
+    typer.Option(
+        "--precision",
+        metavar="NAME",
+        rich_help_panel=SPEED,
+        help="Weights in float32, float16 (nearly exact) or int8 (smallest and fastest).",
+    ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(min=1, rich_help_panel=SPEED, help="Threads, each with sentences of its own; all cores unless given."),
+    typer.Option(
+        min=1, metavar="N", rich_help_panel=SPEED, help="Threads, each with its own sentences; by default one per core."
+    ),
 ]
 BatchSize = Annotated[
     int | None,
-    typer.Option(min=1, rich_help_panel=SPEED, help="Sentences that a worker has under way; else what fits."),
+    typer.Option(
+        min=1, metavar="N", rich_help_panel=SPEED, help="Sentences per worker at once; by default as many as fit."
+    ),
 ]
 BatchTokens = Annotated[
     int | None,
-    typer.Option(min=1, rich_help_panel=SPEED, help="Source and target tokens that a worker remembers at once."),
+    typer.Option(
+        min=1, metavar="N", rich_help_panel=SPEED, help="Source and target tokens per worker, over all hypotheses."
+    ),
 ]
 Exact = Annotated[
-    bool, typer.Option("--exact", rich_help_panel=SPEED, help="No bit may depend on neighbours; fast needs no flag.")
+    bool,
+    typer.Option(
+        "--exact",
+        rich_help_panel=SPEED,
+        help="Results bitwise independent of batch composition. Always so with the fast engine; others then translate "
+        "one sentence at a time.",
+    ),
 ]
-SplitAt = Annotated[int, typer.Option(min=8, metavar="TOKENS", help="Split longer input at sentence ends, and say so.")]
+SplitAt = Annotated[
+    int,
+    typer.Option(min=8, metavar="N", help="Split inputs longer than N tokens at sentence ends, and report it."),
+]
 
 
 def engine_from(
@@ -62,7 +109,7 @@ def engine_from(
     positions: int | None = None,
     exact: bool = False,
 ) -> "EngineOptions":
-    """The engine asked for."""
+    """The engine options of the command line; those not given keep their defaults."""
     from glassformer.engine import EngineOptions
 
     given: dict[str, Any] = {
@@ -79,13 +126,13 @@ def engine_from(
 def search_from(
     beam: int, n_best: int, length_penalty: float, sample: bool, options: dict[str, Any]
 ) -> "SearchSettings":
-    """The search asked for; an option of the other kind of search is refused rather than ignored."""
+    """The search settings of the command line; an option of the other kind of search is an error, not ignored."""
     from glassformer.decoding import Beam, Sample
 
     kind = Sample if sample else Beam
     given = {name: value for name, value in options.items() if value is not None}
-    if strangers := [name for name in given if name not in kind.model_fields]:
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in strangers)
+    if unused := [name for name in given if name not in kind.model_fields]:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
         raise SettingsError(f"{flags} has no effect {'with' if sample else 'without'} --sample: leave one of them out.")
     given |= {"n_best": n_best, "length_penalty": length_penalty}
     return Sample(**given) if sample else Beam(size=beam, **given)

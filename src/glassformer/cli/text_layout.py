@@ -1,4 +1,4 @@
-"""Plain text for a terminal or a pipe: wrapped paragraphs, aligned columns that are never cut."""
+"""Plain text for a terminal or a pipe: wrapped paragraphs and aligned columns that are never truncated."""
 
 import shutil
 import textwrap
@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 
 
 def paragraph(text: str) -> str:
-    """One paragraph, as wide as is pleasant to read."""
+    """One wrapped paragraph, at most 96 columns wide."""
     return textwrap.fill(" ".join(text.split()), width=min(shutil.get_terminal_size().columns, 96))
 
 
 def columns(rows: Iterable[Sequence[str]], align: str = "") -> str:
-    """Rows as aligned lines; `align` has a letter a column, "r" for numbers, "l" (the default) for words."""
+    """Rows as aligned lines; `align` has one letter per column, "r" for numbers, "l" (the default) for words."""
     rows = list(rows)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     sides = align.ljust(len(widths), "l")

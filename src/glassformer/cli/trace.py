@@ -1,4 +1,4 @@
-"""`glassformer trace`: a sentence's way through a model, as a file."""
+"""`glassformer trace`: all intermediate results of a sentence's translation, as a file."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,39 +11,56 @@ from glassformer.errors import SettingsError
 
 def trace(
     model: AnyModel,
-    sentence: Annotated[str, typer.Argument(help="What to translate, in quotes.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT.safetensors", help="Where the trace goes.")],
+    sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="Sentence to translate, in quotes.")],
+    out: Annotated[Path, typer.Argument(metavar="FILE.safetensors", help="File to write.")],
     target: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Trace this translation, not the model's own.")
+        str | None, typer.Option(metavar="TEXT", help="Trace this translation instead of the model's own.")
     ] = None,
-    beam: Annotated[int | None, typer.Option(min=1, max=1000, help="Hypotheses kept; 1 is greedy search.")] = None,
-    hypothesis: Annotated[int, typer.Option(min=0, help="Follow this one of those that ended, the best is 0.")] = 0,
-    steps: Annotated[int | None, typer.Option(min=1, help="Only so many target positions.")] = None,
-    detail: Annotated[str, typer.Option(help="attention; full: all but heads_out and logits; everything.")] = "full",
-    half: Annotated[bool, typer.Option("--half", help="In float16: half as large, three digits.")] = False,
+    beam: Annotated[
+        int | None, typer.Option(min=1, max=1000, metavar="N", help="Beam size; 1 is greedy search.")
+    ] = None,
+    hypothesis: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Trace this finished hypothesis of the search; 0 is the best.")
+    ] = 0,
+    steps: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Trace only the first N target positions.")
+    ] = None,
+    detail: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What to store: attention (weights only), full (all but heads_out and logits) or everything.",
+        ),
+    ] = "full",
+    half: Annotated[
+        bool, typer.Option("--half", help="Store float16: half the size, about three significant digits.")
+    ] = False,
     parameters: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATTERN", help="Weights to go with it: 'decoder.*.cross_attention.*'; may be repeated."),
+        typer.Option(
+            metavar="PATTERN", help="Include matching weights: 'decoder.*.cross_attention.*'; may be repeated."
+        ),
     ] = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
 ) -> None:
-    """Write down a sentence's way through a model: every intermediate by name, and the tree of the search.
+    """Record every intermediate result of a sentence's translation, by name, and the search tree.
 
-    One safetensors file; `glassformer.Trace.load` reads what is asked for, and needs no model.
+    The result is one safetensors file; `glassformer.Trace.load` reads it lazily and without the model.
     """
     from glassformer.inspection.tracing.trace_file import DETAILS
     from glassformer.loading import load
 
-    kind = next((known for known in DETAILS if known == detail), None)
-    if kind is None:
-        raise SettingsError(f"--detail is one of {', '.join(DETAILS)}, and not {detail!r}.")
+    known_detail = next((known for known in DETAILS if known == detail), None)
+    if known_detail is None:
+        raise SettingsError(f"--detail is one of {', '.join(DETAILS)}, not {detail!r}.")
     translator = load(model, source_language=source_language, target_language=target_language)
-    made = translator.trace(sentence, target, beam=beam, hypothesis=hypothesis, steps=steps)
-    made.save(out, kind, half, parameters or ())
-    typer.echo(made.translation)
-    searched = f", {len(made.tree):,} hypotheses of the search" if made.tree else ""
+    recorded = translator.trace(sentence, target, beam=beam, hypothesis=hypothesis, steps=steps)
+    recorded.save(out, known_detail, half, parameters or ())
+    typer.echo(recorded.translation)
+    tree = f", {len(recorded.tree):,} hypotheses in the search tree" if recorded.tree else ""
     typer.echo(
-        f"{out}: {len(made.source)} source and {made.steps} target positions, {made.config.encoder_layers} + "
-        f"{made.config.decoder_layers} layers{searched}; {out.stat().st_size:,} bytes."
+        f"{out}: {len(recorded.source)} source and {recorded.steps} target positions, "
+        f"{recorded.config.encoder_layers} + {recorded.config.decoder_layers} layers{tree}; "
+        f"{out.stat().st_size:,} bytes."
     )

@@ -1,4 +1,4 @@
-"""`glassformer train`: from two text files to a model, and back to work after any interruption."""
+"""`glassformer train`: train a model on parallel text, or resume an interrupted run."""
 
 import sys
 import tomllib
@@ -7,35 +7,50 @@ from typing import Annotated, Any
 
 import typer
 
-from glassformer.cli.progress_counter import watched
+from glassformer.cli.progress_counter import with_progress
 from glassformer.cli.text_layout import columns
 from glassformer.errors import SettingsError
 from glassformer.settings import read_table
 
 
 def train(
-    run: Annotated[Path | None, typer.Argument(help="A run's TOML file; options given beside it win.")] = None,
-    source: Annotated[
-        str | None, typer.Option(help="Sentences, a line each; or a .tsv or .jsonl with both sides.")
+    run: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE.toml", help="Options of the run; those of the command line override it."),
     ] = None,
-    target: Annotated[str | None, typer.Option(help="Their counterparts, line by line.")] = None,
-    dev_source: Annotated[str | None, typer.Option(help="Sentences to watch with; else split off the others.")] = None,
-    dev_target: Annotated[str | None, typer.Option(help="Their counterparts.")] = None,
-    test_source: Annotated[str | None, typer.Option(help="Sentences for the last score.")] = None,
-    test_target: Annotated[str | None, typer.Option(help="Their counterparts.")] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Source sentences, one per line; or a .tsv or .jsonl file with both sides."),
+    ] = None,
+    target: Annotated[str | None, typer.Option(metavar="FILE", help="Target sentences, line by line.")] = None,
+    dev_source: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Validation set, source side; by default split off the training data."),
+    ] = None,
+    dev_target: Annotated[str | None, typer.Option(metavar="FILE", help="Validation set, target side.")] = None,
+    test_source: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Test set for the final scores, source side.")
+    ] = None,
+    test_target: Annotated[str | None, typer.Option(metavar="FILE", help="Test set, target side.")] = None,
     out: Annotated[
-        str | None, typer.Option(help="The run's directory. The same again goes on where it stopped.")
+        str | None, typer.Option(metavar="DIR", help="Run directory. If it holds an interrupted run, that is resumed.")
     ] = None,
     preset: Annotated[
-        str | None, typer.Option(help="tiny, small, paper-base, ...; else chosen from the corpus.")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Model size: tiny, small, paper-base, ...; by default chosen for the corpus."
+        ),
     ] = None,
-    finetune: Annotated[str | None, typer.Option(metavar="MODEL", help="Go on from a model (fine-tuning).")] = None,
+    finetune: Annotated[str | None, typer.Option(metavar="MODEL", help="Start from this model (fine-tuning).")] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="SECTION.OPTION=VALUE", help="Any option of the file; may be repeated."),
+        typer.Option("--set", metavar="SECTION.OPTION=VALUE", help="Set any option of the TOML file; may be repeated."),
     ] = None,
 ) -> None:
-    """Train a model on parallel text. Ctrl-C saves; the same command goes on, to the same bits."""
+    """Train a model on parallel text.
+
+    Ctrl-C saves a checkpoint; the same command resumes from it and ends with bitwise the same model.
+    """
     flags = {
         "data.source": source,
         "data.target": target,
@@ -55,46 +70,47 @@ def train(
 
 
 def train_in_terminal(options: dict[str, Any]) -> dict[str, Any]:
-    """Train while telling how it goes; the report. Asked to stop, leave as programs do that a signal ended."""
-    from glassformer.cli.training_display import LinesWatcher, LiveWatcher
+    """Train with progress on stderr; the report. After a signal, exit with 128 + its number."""
+    from glassformer.cli.training_display import LiveDisplay, LogDisplay
     from glassformer.training import Interrupted
     from glassformer.training import train as run_training
 
-    watcher = LiveWatcher() if sys.stderr.isatty() else LinesWatcher()
+    display = LiveDisplay() if sys.stderr.isatty() else LogDisplay()
     try:
-        return run_training(options, watcher, watched)
+        return run_training(options, display, with_progress)
     except Interrupted as stopped:
-        watcher.close()
-        typer.echo(f"Saved at update {stopped.update:,}. The same command goes on from there.", err=True)
+        display.close()
+        typer.echo(f"Saved at update {stopped.update:,}. Run the same command to resume.", err=True)
         raise typer.Exit(128 + stopped.received) from None
     finally:
-        watcher.close()
+        display.close()
 
 
 def options_from(file: Path | None, flags: dict[str, Any], changes: list[str]) -> dict[str, Any]:
-    """The file's tables, with what flags and `--set` say put in."""
+    """The tables of the TOML file, overridden by the flags and then by `--set`."""
     if file is not None and file.suffix != ".toml":
-        raise SettingsError(f"{file} should be a .toml file; text files are given with --source and --target.")
+        raise SettingsError(f"{file} should be a .toml file; give text files with --source and --target.")
     table: dict[str, Any] = {} if file is None else read_table(file)
-    for name, value in [*flags.items(), *map(_change, changes)]:
+    for name, value in [*flags.items(), *map(_parse_change, changes)]:
         *sections, option = name.split(".")
-        place = table
+        section_table = table
         for section in sections:
-            place = place.setdefault(section, {})
-            if not isinstance(place, dict):
+            section_table = section_table.setdefault(section, {})
+            if not isinstance(section_table, dict):
                 raise SettingsError(f"There is no section {section!r} to set {name!r} in.")
-        place[option] = value
+        section_table[option] = value
     for name, flag in (("data.source", "--source"), ("out", "--out")):
         section, _, option = name.rpartition(".")
         if option not in (table.get(section, {}) if section else table):
-            raise SettingsError(f"{flag} is missing: say where the {'sentences are' if section else 'run shall go'}.")
+            what = "file with the source sentences" if section else "directory for the run"
+            raise SettingsError(f"{flag} is missing: name the {what}.")
     return table
 
 
-def _change(text: str) -> tuple[str, Any]:
+def _parse_change(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise SettingsError(f"--set {text!r} should be like --set training.updates=1000.")
+        raise SettingsError(f"--set {text!r} should be SECTION.OPTION=VALUE, as in --set training.updates=1000.")
     try:
         return name.strip(), tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
@@ -102,7 +118,7 @@ def _change(text: str) -> tuple[str, Any]:
 
 
 def summary(report: dict[str, Any], directory: Path) -> str:
-    """The end of a run, as text."""
+    """The result of a finished run, as text."""
     from glassformer.training.run_report import duration
 
     rows = [("set", "BLEU", "chrF", "signature")]

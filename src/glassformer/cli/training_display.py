@@ -1,4 +1,4 @@
-"""How a training run looks: a live line with its rate, or lines for a log. On stderr; results go to stdout."""
+"""Progress of a training run on stderr: a live progress bar on a terminal, or lines for a log."""
 
 import time
 from collections.abc import Sequence
@@ -17,24 +17,24 @@ from glassformer.training.run_report import duration
 SECONDS_BETWEEN_LINES = 30.0
 
 
-class LinesWatcher(ProgressListener):
-    """A line now and then."""
+class LogDisplay(ProgressListener):
+    """A line for every message and validation, and one every `SECONDS_BETWEEN_LINES`."""
 
     def __init__(self) -> None:
-        self._rate = Rate()
+        self._rate = TokenRate()
         self._last = 0.0
         self._dev = ""
 
-    def said(self, text: str) -> None:
+    def message(self, text: str) -> None:
         self.line(text)
 
     def began(self, done: int, total: int, prediction: tuple[float, int]) -> None:
         self._last = time.monotonic()
-        self._rate = Rate()
+        self._rate = TokenRate()
         seconds, memory = prediction
         self.line(
-            f"Update {done:,} of {total:,}. About {duration(seconds)} of training are left, and {memory / 1e9:.1f} GB "
-            "of memory are needed, as measured on the first batches."
+            f"Update {done:,} of {total:,}. Estimated from the first batches: {duration(seconds)} of training left, "
+            f"{memory / 1e9:.1f} GB of memory."
         )
 
     def updated(self, progress: Progress) -> None:
@@ -50,12 +50,12 @@ class LinesWatcher(ProgressListener):
         self.line(f"dev at {update:,}: loss {loss:.3f}  BLEU {scores.bleu:.2f}  chrF {scores.chrf:.2f}{best}")
         if samples:
             self.line(f"    {samples[0][0].source}\n    {samples[0][1]}")
-        self._rate = Rate()
+        self._rate = TokenRate()
         self._dev = f"  dev BLEU {scores.bleu:.2f}"
 
     def _details(self, progress: Progress) -> str:
-        pace = f"{self._rate.now:,.0f} tokens/s"
-        return f"loss {progress.loss:.3f}  rate {progress.learning_rate:.1e}  {pace}{self._dev}"
+        speed = f"{self._rate.now:,.0f} tokens/s"
+        return f"loss {progress.loss:.3f}  lr {progress.learning_rate:.1e}  {speed}{self._dev}"
 
     def line(self, text: str) -> None:
         typer.echo(text, err=True)
@@ -64,8 +64,8 @@ class LinesWatcher(ProgressListener):
         pass
 
 
-class LiveWatcher(LinesWatcher):
-    """The same lines, and below them one that lives."""
+class LiveDisplay(LogDisplay):
+    """Messages and validations as lines, with a progress bar below them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class LiveWatcher(LinesWatcher):
         self._bar = Bar(
             MofNCompleteColumn(),
             BarColumn(bar_width=None, table_column=Column(ratio=1)),
-            TextColumn("{task.fields[details]}", table_column=Column(no_wrap=True)),  # the bar gives way
+            TextColumn("{task.fields[details]}", table_column=Column(no_wrap=True)),  # the bar shrinks instead
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
@@ -94,7 +94,7 @@ class LiveWatcher(LinesWatcher):
             self._bar.update(self._task, completed=progress.update, details=self._details(progress))
 
     def line(self, text: str) -> None:
-        self._console.print(text, markup=False)  # text may well have [brackets]
+        self._console.print(text, markup=False)  # the text may contain [brackets]
 
     def close(self) -> None:
         if self._bar is not None:
@@ -102,8 +102,8 @@ class LiveWatcher(LinesWatcher):
             self._bar = None
 
 
-class Rate:
-    """Tokens a second since it was made."""
+class TokenRate:
+    """Tokens per second since it was created."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()

@@ -1,4 +1,4 @@
-"""`glassformer translate`: text in, text out, line by line."""
+"""`glassformer translate`: translation of text, line by line."""
 
 import json
 from pathlib import Path
@@ -6,18 +6,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.align import aligned
-from glassformer.cli.line_io import Input, WholeLines, as_they_come, one_line, open_input, until_stopped
-from glassformer.cli.progress_counter import Counter
+from glassformer.cli.align import alignment_json
+from glassformer.cli.line_io import (
+    InputLines,
+    WholeLineWriter,
+    groups_as_they_arrive,
+    one_line,
+    open_input,
+    run_until_signal,
+)
+from glassformer.cli.progress_counter import ProgressCounter
 from glassformer.cli.search_options import (
     BatchSize,
     BatchTokens,
     BeamSize,
     EngineName,
+    EnsembleWith,
     Exact,
     LengthPenalty,
     Model,
-    Others,
     PrecisionName,
     SourceLanguage,
     SplitAt,
@@ -31,20 +38,28 @@ from glassformer.errors import DataError
 if TYPE_CHECKING:
     from glassformer.translator import Translation, TranslationCandidate, Translator
 
-DRAW, WISH = "Drawing by chance", "What must or may not come"  # panels of the help
-GROUP = 1024  # lines translated together: enough to sort them by length, few enough to wait for
+SAMPLING, CONSTRAINTS = "Sampling", "Constraints"  # panels of the help
+LINES_PER_GROUP = 1024  # translated together: enough to sort them by length, few enough to wait for
 
 
 def translate(
     model: Model,
     text: Annotated[
-        str, typer.Argument(metavar="[FILE|TEXT|-]", help="A file, a text of several words, or stdin.")
+        str,
+        typer.Argument(
+            metavar="FILE|TEXT|-", help="File with one text per line, a text of several words, or - for stdin."
+        ),
     ] = "-",
     beam: BeamSize = 4,
-    n_best: Annotated[int, typer.Option(min=1, max=1000, help="Translations of each line, best first.")] = 1,
+    n_best: Annotated[
+        int, typer.Option(min=1, max=1000, metavar="N", help="Number of translations per line, best first.")
+    ] = 1,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="A JSON object a line: tokens, probabilities, alternatives, alignment."),
+        typer.Option(
+            "--json",
+            help="Print one JSON object per line, with tokens, log-probabilities, alternatives and word alignment.",
+        ),
     ] = False,
     length_penalty: LengthPenalty = 1.0,
     min_length_ratio: Annotated[
@@ -54,47 +69,87 @@ def translate(
         float | None, typer.Option(min=0, metavar="RATIO", help="Maximum target tokens per source token.")
     ] = None,
     no_repeat: Annotated[
-        int | None, typer.Option(min=0, rich_help_panel=WISH, help="No run of so many tokens comes twice.")
+        int | None,
+        typer.Option(
+            min=0, metavar="N", rich_help_panel=CONSTRAINTS, help="Never repeat a sequence of N tokens; 0 allows it."
+        ),
     ] = None,
-    diversity: Annotated[float | None, typer.Option(min=0, help="Make n-best lists differ early; try 0.5.")] = None,
+    diversity: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="PENALTY", help="Make the translations of --n-best differ early; try 0.5."),
+    ] = None,
     sample: Annotated[
-        bool, typer.Option("--sample", rich_help_panel=DRAW, help="Draw translations by their probability.")
+        bool, typer.Option("--sample", rich_help_panel=SAMPLING, help="Sample translations instead of beam search.")
     ] = False,
     temperature: Annotated[
-        float | None, typer.Option(rich_help_panel=DRAW, help="Below 1 safer, above 1 wilder.")
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            rich_help_panel=SAMPLING,
+            help="Divide the logits by this: below 1 favours likely tokens, above 1 evens them out.",
+        ),
     ] = None,
-    top_k: Annotated[int | None, typer.Option(min=0, rich_help_panel=DRAW, help="Among the likeliest so many.")] = None,
+    top_k: Annotated[
+        int | None,
+        typer.Option(
+            min=0, metavar="K", rich_help_panel=SAMPLING, help="Sample from the K most likely tokens; 0 for all."
+        ),
+    ] = None,
     top_p: Annotated[
-        float | None, typer.Option(rich_help_panel=DRAW, help="Among the likeliest that together are so probable.")
+        float | None,
+        typer.Option(
+            metavar="P",
+            rich_help_panel=SAMPLING,
+            help="Sample from the most likely tokens whose probabilities add up to P (nucleus).",
+        ),
     ] = None,
     epsilon: Annotated[
-        float | None, typer.Option(rich_help_panel=DRAW, help="Among tokens that are at least so probable.")
+        float | None,
+        typer.Option(metavar="P", rich_help_panel=SAMPLING, help="Sample only tokens with probability P or more."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(rich_help_panel=DRAW, help="The same seed draws the same.")] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", rich_help_panel=SAMPLING, help="Random seed; the same seed gives the same translations."
+        ),
+    ] = None,
     mbr: Annotated[
         int | None,
         typer.Option(
-            min=2, max=1000, metavar="N", rich_help_panel=DRAW, help="Draw N, take what agrees most with all (chrF)."
+            min=2,
+            max=1000,
+            metavar="N",
+            rich_help_panel=SAMPLING,
+            help="Minimum Bayes risk: sample N translations, print the one most similar to all (chrF).",
         ),
     ] = None,
     prefix: Annotated[
-        str, typer.Option(metavar="TEXT", rich_help_panel=WISH, help="How every translation must begin.")
+        str,
+        typer.Option(metavar="TEXT", rich_help_panel=CONSTRAINTS, help="Every translation begins with this text."),
     ] = "",
     phrase: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", rich_help_panel=WISH, help="What must occur in each; may be repeated."),
+        typer.Option(
+            metavar="TEXT",
+            rich_help_panel=CONSTRAINTS,
+            help="Every translation contains this text; may be repeated.",
+        ),
     ] = None,
     glossary: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", rich_help_panel=WISH, help="`term<TAB>translation` a line: where one is, so is the other."
+            metavar="FILE",
+            rich_help_panel=CONSTRAINTS,
+            help="Lines of `term<TAB>translation`: where the term occurs, so does its translation.",
         ),
     ] = None,
     suppress: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOKEN", rich_help_panel=WISH, help="What is never written; may be repeated."),
+        typer.Option(
+            metavar="TOKEN", rich_help_panel=CONSTRAINTS, help="Token that is never generated; may be repeated."
+        ),
     ] = None,
-    others: Others = None,
+    ensemble_with: EnsembleWith = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
     split_at: SplitAt = 512,
@@ -105,18 +160,18 @@ def translate(
     batch_tokens: BatchTokens = None,
     exact: Exact = False,
 ) -> None:
-    """Translate text: one line in, one line out, in order.
+    """Translate text: one line out per line in, in order.
 
-    With --n-best N there are N lines for each, unless --json.
+    With --n-best N, N lines per line; with --json, always one.
     """
     is_text = _is_text(text)
     terms = _glossary(glossary)
     if mbr is not None:
-        sample, epsilon = True, 0.02 if epsilon is None else epsilon  # the least harmful tail (arXiv:2305.09860)
+        sample, epsilon = True, 0.02 if epsilon is None else epsilon  # the best truncation for MBR (arXiv:2305.09860)
 
     from glassformer.translator import Constraints, Translator
 
-    rules: dict[str, Any] = {
+    search_options: dict[str, Any] = {
         "min_length_ratio": min_length_ratio,
         "max_length_ratio": max_length_ratio,
         "no_repeat": no_repeat,
@@ -127,11 +182,11 @@ def translate(
         "epsilon": epsilon,
         "seed": seed,
     }
-    search = search_from(beam, max(mbr or 1, n_best), length_penalty, sample, rules)
+    search = search_from(beam, max(mbr or 1, n_best), length_penalty, sample, search_options)
     options = engine_from(engine, precision, workers, batch_size, batch_tokens, exact)
     translator = Translator.load(
         model,
-        *(others or []),
+        *(ensemble_with or []),
         search=search,
         engine=options,
         max_tokens=split_at,
@@ -140,27 +195,27 @@ def translate(
     )
     if suppress:
         translator.search = search.model_copy(update={"suppress": translator.tokenizer.ids_of(suppress)})
-    wish = Constraints(prefix, tuple(phrase or ()))
-    incoming = Input(open_input(text), "stdin" if text == "-" else text) if not is_text else [_argument(text)]
-    shown = _Shown(translator, model, as_json, n_best)
+    constraints = Constraints(prefix, tuple(phrase or ()))
+    lines = [_argument(text)] if is_text else InputLines(open_input(text), "stdin" if text == "-" else text)
+    to_lines = _OutputLines(translator, model, as_json, n_best)
 
-    def work(out: WholeLines) -> None:
-        with Counter("Translated", beside_output=True) as counter:
-            for group in as_they_come(incoming, GROUP):
-                done = translator.answer(group, [wish] * len(group), terms, agree=mbr is not None)
-                out.write(shown(done))
-                for number, translation in enumerate(done, start=counter.done + 1):
+    def work(out: WholeLineWriter) -> None:
+        with ProgressCounter("Translated", beside_output=True) as counter:
+            for group in groups_as_they_arrive(lines, LINES_PER_GROUP):
+                translations = translator.answer(group, [constraints] * len(group), terms, mbr=mbr is not None)
+                out.write(to_lines(translations))
+                for number, translation in enumerate(translations, start=counter.done + 1):
                     if translation.parts > 1:
                         counter.say(f"line {number:,} was too long: it was translated in {translation.parts} parts.")
                 counter.add(len(group))
 
-    until_stopped(work)
-    if isinstance(incoming, Input) and (complaint := incoming.complaint()):
-        typer.echo(complaint, err=True)
+    run_until_signal(work)
+    if isinstance(lines, InputLines) and (warning := lines.warning()):
+        typer.echo(warning, err=True)
 
 
-class _Shown:
-    """Translations as lines."""
+class _OutputLines:
+    """Translations as output lines: text or JSON."""
 
     def __init__(self, translator: "Translator", model: str, as_json: bool, n_best: int) -> None:
         self.translator, self.as_json, self.n_best = translator, as_json, n_best
@@ -168,7 +223,7 @@ class _Shown:
             from glassformer.inspection.alignment.word_alignment import read_alignment_heads
             from glassformer.model_location import find_model
 
-            self.choice = read_alignment_heads(find_model(model), translator.model.config)
+            self.alignment_heads = read_alignment_heads(find_model(model), translator.model.config)
 
     def __call__(self, translations: "list[Translation]") -> list[str]:
         if self.as_json:
@@ -177,50 +232,53 @@ class _Shown:
         return [text for translation in translations for text in self._texts(translation)]
 
     def _texts(self, translation: "Translation") -> list[str]:
-        texts = [answer.text for answer in translation.answers[: self.n_best]]
+        texts = [candidate.text for candidate in translation.answers[: self.n_best]]
         return texts + [""] * (self.n_best - len(texts))
 
     def _table(self, translation: "Translation", alignment: dict[str, Any]) -> dict[str, Any]:
         table: dict[str, Any] = {"source": translation.source, "translation": one_line(translation.text)}
         if translation.answers:
             best, *others = translation.answers[: self.n_best]
-            table |= numbers(best)
-            table["alternatives"] = [{"translation": one_line(other.text)} | numbers(other) for other in others]
+            table |= candidate_json(best)
+            table["alternatives"] = [{"translation": one_line(other.text)} | candidate_json(other) for other in others]
             table |= alignment
         return table | {"parts": translation.parts}
 
     def _alignments(self, translations: "list[Translation]") -> list[dict[str, Any]]:
-        """Of every text that was translated in one piece, all together: one pass through the model."""
+        """Word alignments of the texts translated in one piece, in one pass through the model; null for the others."""
         from glassformer.inspection.alignment.word_alignment import align, word_pair
 
         tokenizer = self.translator.tokenizer
-        whole = [number for number, one in enumerate(translations) if one.answers and one.parts == 1]
-        pairs = [
-            word_pair(tokenizer, tokenizer.encode(one.source, "source"), one.answers[0].ids)
-            for one in (translations[number] for number in whole)
+        unsplit = [
+            number for number, translation in enumerate(translations) if translation.answers and translation.parts == 1
         ]
-        found: list[dict[str, Any]] = [{"alignment": None} for _ in translations]
-        for number, pair, links in zip(whole, pairs, align(self.translator.model, pairs, self.choice), strict=True):
-            found[number] = aligned(pair, links)
-        return found
+        pairs = [
+            word_pair(tokenizer, tokenizer.encode(translation.source, "source"), translation.answers[0].ids)
+            for translation in (translations[number] for number in unsplit)
+        ]
+        alignments = align(self.translator.model, pairs, self.alignment_heads)
+        tables: list[dict[str, Any]] = [{"alignment": None} for _ in translations]
+        for number, pair, links in zip(unsplit, pairs, alignments, strict=True):
+            tables[number] = alignment_json(pair, links)
+        return tables
 
 
-def numbers(answer: "TranslationCandidate") -> dict[str, Any]:
-    """What is known of an answer, for JSON."""
+def candidate_json(candidate: "TranslationCandidate") -> dict[str, Any]:
+    """Score, tokens and log-probabilities of a translation, for JSON."""
     return {
-        "score": round(answer.score, 6),
-        "tokens": answer.tokens,
-        "log_probabilities": [round(log_p, 6) for log_p in answer.log_probabilities],
+        "score": round(candidate.score, 6),
+        "tokens": candidate.tokens,
+        "log_probabilities": [round(log_p, 6) for log_p in candidate.log_probabilities],
     }
 
 
 def _is_text(text: str) -> bool:
-    """A file is a file; several words are a text; one word that is no file is more likely a slip than a text."""
+    """Whether the argument is the text itself. A single word that names no file is more likely a mistyped file name."""
     if text == "-" or Path(text).exists():
         return False
     if len(text.split()) > 1:
         return True
-    raise DataError(f"There is no file {text!r}; a text of one word comes through a pipe: echo {text!r} | ...")
+    raise DataError(f"There is no file {text!r}. To translate a single word, pipe it in: echo {text!r} | ...")
 
 
 def _argument(text: str) -> str:

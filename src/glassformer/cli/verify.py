@@ -1,4 +1,4 @@
-"""`glassformer verify`: the laws of search, tried on a model and sentences of one's own."""
+"""`glassformer verify`: invariants of search, checked on any model and sentences."""
 
 import json
 from dataclasses import asdict
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glassformer.cli.benchmark_sentences import sentences
-from glassformer.cli.progress_counter import Counter
+from glassformer.cli.progress_counter import ProgressCounter
 from glassformer.cli.search_options import BeamSize, Model
 from glassformer.cli.text_layout import columns
 
@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
 def verify(
     model: Model,
-    text: Annotated[Path | None, typer.Option(help="Sentences to try, a line each; else the built-in ones.")] = None,
-    count: Annotated[int, typer.Option(min=1, help="How many sentences to try, at most.")] = 200,
+    text: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Sentences to check, one per line; by default built-in ones.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, metavar="N", help="Maximum number of sentences.")] = 200,
     beam: BeamSize = 4,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the check_invariants as JSON, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Try the laws of search on a model: no answer may depend on caches, neighbours, engines or order.
+    """Check the invariants of search: translations must not depend on caching, batching, engine or order.
 
-    Ends with 1 if a law is broken.
+    The exit code is 1 if an invariant fails.
     """
     from glassformer.decoding import Beam
     from glassformer.model import load_model
@@ -33,24 +35,25 @@ def verify(
     from glassformer.verification.invariants import check_invariants
 
     directory = find_model(model)
-    opened = load_model(directory)
-    sources = sentences(directory, opened.config, text, count)
-    found: list[InvariantResult] = []
-    with Counter("Laws tried:") as counter:
-        for verdict in check_invariants(opened, sources, Beam(size=beam)):
-            found.append(verdict)
+    transformer = load_model(directory)
+    sources = sentences(directory, transformer.config, text, count)
+    results: list[InvariantResult] = []
+    with ProgressCounter("Invariants checked:") as counter:
+        for result in check_invariants(transformer, sources, Beam(size=beam)):
+            results.append(result)
             counter.add(1)
-    typer.echo(json.dumps([asdict(one) for one in found], indent=2) if as_json else _shown(model, found))
-    if any(one.held < one.tried for one in found):
+    typer.echo(json.dumps([asdict(result) for result in results], indent=2) if as_json else _table(model, results))
+    if any(result.held < result.tried for result in results):
         raise typer.Exit(1)
 
 
-def _shown(model: str, found: "list[InvariantResult]") -> str:
-    rows = [("", "law", "held", "of", "apart by at most", "")]
-    for one in found:
-        apart = "" if one.worst is None else f"{one.worst:.1e}"
-        mark = "holds" if one.held == one.tried else "BROKEN"
-        rows.append((mark, one.law, f"{one.held:,}", f"{one.tried:,}", apart, one.note))
-    broken = sum(one.held < one.tried for one in found)
-    end = f"{broken} of {len(found)} laws are broken." if broken else f"All {len(found)} laws hold for {model}."
-    return f"{columns(rows, 'llrrrl')}\n\n{end}"
+def _table(model: str, results: "list[InvariantResult]") -> str:
+    rows = [("", "invariant", "held", "of", "largest difference", "")]
+    for result in results:
+        difference = "" if result.worst is None else f"{result.worst:.1e}"
+        mark = "holds" if result.held == result.tried else "FAILS"
+        rows.append((mark, result.law, f"{result.held:,}", f"{result.tried:,}", difference, result.note))
+    failed = sum(result.held < result.tried for result in results)
+    total = len(results)
+    conclusion = f"Failed: {failed} of {total} invariants." if failed else f"All {total} invariants hold for {model}."
+    return f"{columns(rows, 'llrrrl')}\n\n{conclusion}"

@@ -1,4 +1,4 @@
-"""`glassformer what-if`: a model changed in a small way, and what becomes of its translations."""
+"""`glassformer what-if`: interventions on a model or its input, and their effect on translations."""
 
 import json
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.progress_counter import Counter
+from glassformer.cli.progress_counter import ProgressCounter
 from glassformer.cli.search_options import AnyModel, SourceLanguage, TargetLanguage
 from glassformer.cli.text_layout import columns
 from glassformer.errors import SettingsError
@@ -17,120 +17,151 @@ if TYPE_CHECKING:
     from glassformer.inspection.interventions.changes import Change
     from glassformer.translator import Translator
 
-CHANGES, SET = "Changes, each may be repeated", "On a test set, instead of a sentence"
-COUNT = 200
+CHANGES, TEST_SET = "Changes (each may be repeated)", "Test set, instead of a sentence"  # panels of the help
+DEFAULT_COUNT = 200
 
 
 def what_if(
     model: AnyModel,
-    sentence: Annotated[str | None, typer.Argument(metavar="SENTENCE", help="What to translate, in quotes.")] = None,
+    sentence: Annotated[
+        str | None, typer.Argument(metavar="SENTENCE", help="Sentence to translate, in quotes.")
+    ] = None,
     replace: Annotated[
-        list[str] | None, typer.Option(metavar="OLD=NEW", rich_help_panel=CHANGES, help="Another word: tired=wide.")
+        list[str] | None,
+        typer.Option(metavar="OLD=NEW", rich_help_panel=CHANGES, help="Replace a source word: tired=wide."),
     ] = None,
     prefix: Annotated[
-        list[str] | None, typer.Option(metavar="TEXT", rich_help_panel=CHANGES, help="How the translation begins.")
+        list[str] | None,
+        typer.Option(metavar="TEXT", rich_help_panel=CHANGES, help="Force the translation to begin with this text."),
     ] = None,
     remove: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="AT:HEAD", rich_help_panel=CHANGES, help="A head says nothing: decoder.layers.1.cross_attention:2."
+            metavar="AT:HEAD",
+            rich_help_panel=CHANGES,
+            help="Set a head's output to zero: decoder.layers.1.cross_attention:2.",
         ),
     ] = None,
     average: Annotated[
         list[str] | None,
-        typer.Option(metavar="AT:HEAD", rich_help_panel=CHANGES, help="It says the same everywhere: its mean."),
+        typer.Option(
+            metavar="AT:HEAD", rich_help_panel=CHANGES, help="Replace a head's output by its mean, the same everywhere."
+        ),
     ] = None,
     uniform: Annotated[
         list[str] | None,
-        typer.Option(metavar="AT[:HEAD]", rich_help_panel=CHANGES, help="It looks at all that it sees alike."),
+        typer.Option(
+            metavar="AT[:HEAD]",
+            rich_help_panel=CHANGES,
+            help="Give all visible positions the same attention weight, in one head or in all.",
+        ),
     ] = None,
     cut: Annotated[
         list[str] | None,
         typer.Option(
             metavar="AT:QUERY:KEY",
             rich_help_panel=CHANGES,
-            help="One token may not look at another: encoder.layers.1.self_attention:it:animal. Positions work too.",
+            help="Stop one token from attending to another, by token or position: "
+            "encoder.layers.1.self_attention:it:animal.",
         ),
     ] = None,
     skip: Annotated[
         list[str] | None,
-        typer.Option(metavar="LAYER", rich_help_panel=CHANGES, help="Without its feed-forward: encoder.layers.0."),
+        typer.Option(
+            metavar="LAYER", rich_help_panel=CHANGES, help="Skip a layer's feed-forward network: encoder.layers.0."
+        ),
     ] = None,
     matrices: Annotated[
         list[str] | None,
-        typer.Option(metavar="AT=BY", rich_help_panel=CHANGES, help="Keys and values by another's W_K and W_V."),
+        typer.Option(
+            metavar="AT=BY", rich_help_panel=CHANGES, help="Compute keys and values with the W_K and W_V of BY."
+        ),
     ] = None,
     target: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Judge this translation, not the model's own.")
+        str | None, typer.Option(metavar="TEXT", help="Score this translation instead of the model's own.")
     ] = None,
-    beam: Annotated[int | None, typer.Option(min=1, max=1000, help="Hypotheses kept; 1 is greedy search.")] = None,
-    source: Annotated[Path | None, typer.Option(rich_help_panel=SET, help="Sentences, a line each.")] = None,
+    beam: Annotated[
+        int | None, typer.Option(min=1, max=1000, metavar="N", help="Beam size; 1 is greedy search.")
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option(metavar="FILE", rich_help_panel=TEST_SET, help="Source sentences, one per line.")
+    ] = None,
     reference: Annotated[
-        Path | None, typer.Option(rich_help_panel=SET, help="Their translations; else the unchanged model's are taken.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=TEST_SET,
+            help="Reference translations; by default those of the unchanged model.",
+        ),
     ] = None,
     rank_heads: Annotated[
-        bool, typer.Option("--rank-heads", rich_help_panel=SET, help="Remove each head in turn, and rank them.")
+        bool,
+        typer.Option(
+            "--rank-heads", rich_help_panel=TEST_SET, help="Remove each head in turn, and rank the heads by the loss."
+        ),
     ] = False,
-    count: Annotated[int, typer.Option(min=1, rich_help_panel=SET, help="Lines of the set, at most.")] = COUNT,
+    count: Annotated[
+        int, typer.Option(min=1, metavar="N", rich_help_panel=TEST_SET, help="Maximum number of sentences.")
+    ] = DEFAULT_COUNT,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Every number, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")] = False,
 ) -> None:
-    """Change a model in a small way, and see what becomes of its translations.
+    """Change a model or its input, and compare the translations before and after.
 
-    AT is an attention, as in `glassformer describe MODEL --names`: encoder.layers.0.self_attention, say. All counts
-    begin at 0.
+    AT and BY are attentions, such as encoder.layers.0.self_attention; `glassformer describe MODEL --names` lists them.
+    Layers, heads and positions are numbered from 0.
     """
     if (sentence is None) == (source is None):
-        raise SettingsError("Say what to translate: a sentence in quotes, or --source with a file of them.")
+        raise SettingsError("Give either a sentence in quotes, or --source with a file of sentences.")
     if rank_heads and source is None:
-        raise SettingsError("--rank-heads measures on a test set: name one with --source.")
+        raise SettingsError("--rank-heads needs a test set: name one with --source.")
     from glassformer.loading import load
 
     translator = load(model, source_language=source_language, target_language=target_language)
-    asked = _Asked(replace, prefix, remove, average, uniform, cut, skip, matrices)
+    changes = _ChangeOptions(replace, prefix, remove, average, uniform, cut, skip, matrices)
     if beam is not None:
         translator.search = translator.search.model_copy(update={"size": beam})
     if sentence is not None:
         before = translator.trace(sentence, target)
-        found = asked.of_sentence(translator, before)
-        typer.echo(json.dumps(_numbers(found), ensure_ascii=False) if as_json else _shown(found))
+        result = changes.on_sentence(translator, before)
+        typer.echo(json.dumps(_result_json(result), ensure_ascii=False) if as_json else _result_text(result))
         return
     assert source is not None
-    sources, references = _lines(source, reference, count)
+    sources, references = _read_test_set(source, reference, count)
     if rank_heads:
-        with Counter("Removed head", total=_heads(translator)) as counter:
-            ranked = translator.rank_heads(sources, references, tell=lambda done, all_: counter.add(1))
-        typer.echo(json.dumps([vars(head) for head in ranked]) if as_json else _ranked(ranked))
+        with ProgressCounter("Removed head", total=_head_count(translator)) as counter:
+            ranked = translator.rank_heads(sources, references, progress=lambda done, total: counter.add(1))
+        typer.echo(json.dumps([vars(head) for head in ranked]) if as_json else _ranking_text(ranked))
         return
-    typer.echo(_of_set(translator, asked.of_set(translator), sources, references, as_json))
+    typer.echo(_test_set_result(translator, changes.on_test_set(), sources, references, as_json))
 
 
-class _Asked:
-    """The changes as they were written."""
+class _ChangeOptions:
+    """The changes as given on the command line."""
 
     def __init__(self, *options: list[str] | None) -> None:
         names = ("replace", "prefix", "remove", "average", "uniform", "cut", "skip", "matrices")
-        self.written: dict[str, list[str]] = {name: given or [] for name, given in zip(names, options, strict=True)}
+        self.texts: dict[str, list[str]] = {name: given or [] for name, given in zip(names, options, strict=True)}
 
-    def of_sentence(self, translator: "Translator", before: "Trace") -> "WhatIf":
-        """What goes in is changed first; then tokens are found among those that really go in."""
-        first: list[Change] = []
-        inside = before
-        for written in self.written["replace"]:
-            first.append(translator.replacing(inside, *_two(written, "=", "--replace OLD=NEW")))
-            inside = translator.what_if(before, *first).after
-        first += [translator.beginning(text) for text in self.written["prefix"]]
-        inside = translator.what_if(before, *first).after if first else before
-        return translator.what_if(before, *first, *self._anywhere(), *self._cuts(inside))
+    def on_sentence(self, translator: "Translator", before: "Trace") -> "WhatIf":
+        """Input changes are applied first, so that the tokens of `--cut` are looked up in the changed input."""
+        input_changes: list[Change] = []
+        changed_trace = before
+        for text in self.texts["replace"]:
+            input_changes.append(translator.replacing(changed_trace, *_two_parts(text, "=", "--replace OLD=NEW")))
+            changed_trace = translator.what_if(before, *input_changes).after
+        input_changes += [translator.beginning(text) for text in self.texts["prefix"]]
+        changed_trace = translator.what_if(before, *input_changes).after if input_changes else before
+        return translator.what_if(before, *input_changes, *self._model_changes(), *self._cuts(changed_trace))
 
-    def of_set(self, translator: "Translator") -> "list[Change]":
+    def on_test_set(self) -> "list[Change]":
         for name in ("replace", "prefix", "cut"):
-            if self.written[name]:
-                raise SettingsError(f"--{name} speaks of one sentence, and has no meaning for a test set.")
-        return self._anywhere()
+            if self.texts[name]:
+                raise SettingsError(f"--{name} changes one sentence, and cannot be used on a test set.")
+        return self._model_changes()
 
-    def _anywhere(self) -> "list[Change]":
+    def _model_changes(self) -> "list[Change]":
         from glassformer.inspection.interventions.changes import (
             AverageHead,
             RemoveHead,
@@ -139,76 +170,76 @@ class _Asked:
             UniformAttention,
         )
 
-        made: list[Change] = []
+        changes: list[Change] = []
         for kind, option in ((RemoveHead, "remove"), (AverageHead, "average")):
-            for written in self.written[option]:
-                at, head = _two(written, ":", f"--{option} AT:HEAD")
-                made.append(kind(at=at, head=_number(head, option)))
-        for written in self.written["uniform"]:
-            at, _, head = written.partition(":")
-            made.append(UniformAttention(at=at, head=_number(head, "uniform") if head else None))
-        made += [SkipFeedForward(at=layer) for layer in self.written["skip"]]
-        for written in self.written["matrices"]:
-            at, by = _two(written, "=", "--matrices AT=BY")
-            made.append(ReplaceMatrices(at=at, by=by))
-        return made
+            for text in self.texts[option]:
+                at, head = _two_parts(text, ":", f"--{option} AT:HEAD")
+                changes.append(kind(at=at, head=_head_number(head, option)))
+        for text in self.texts["uniform"]:
+            at, _, head = text.partition(":")
+            changes.append(UniformAttention(at=at, head=_head_number(head, "uniform") if head else None))
+        changes += [SkipFeedForward(at=layer) for layer in self.texts["skip"]]
+        for text in self.texts["matrices"]:
+            at, by = _two_parts(text, "=", "--matrices AT=BY")
+            changes.append(ReplaceMatrices(at=at, by=by))
+        return changes
 
     def _cuts(self, trace: "Trace") -> "list[Change]":
         from glassformer.inspection.explanation.token_names import position_of
         from glassformer.inspection.interventions.changes import CutEdge
 
-        made: list[Change] = []
-        for written in self.written["cut"]:
-            parts = written.split(":")
+        changes: list[Change] = []
+        for text in self.texts["cut"]:
+            parts = text.split(":")
             if len(parts) != 3:
-                raise SettingsError(f"--cut is written AT:QUERY:KEY, and not {written!r}.")
+                raise SettingsError(f"--cut {text!r} should be AT:QUERY:KEY.")
             at, query, key = parts
-            who = trace.source if at.startswith("encoder") else trace.target
-            whom = trace.reads if at.startswith("decoder") and at.endswith("self_attention") else trace.source
-            made.append(CutEdge(at=at, query=position_of(query, who), key=position_of(key, whom)))
-        return made
+            queries = trace.source if at.startswith("encoder") else trace.target
+            keys = trace.reads if at.startswith("decoder") and at.endswith("self_attention") else trace.source
+            changes.append(CutEdge(at=at, query=position_of(query, queries), key=position_of(key, keys)))
+        return changes
 
 
-def _two(written: str, sign: str, usage: str) -> tuple[str, str]:
-    one, found, other = written.partition(sign)
-    if not (one and found and other):
-        raise SettingsError(f"It is written {usage}, and not {written!r}.")
-    return one, other
+def _two_parts(text: str, sign: str, usage: str) -> tuple[str, str]:
+    first, separator, second = text.partition(sign)
+    if not (first and separator and second):
+        raise SettingsError(f"Expected {usage}, not {text!r}.")
+    return first, second
 
 
-def _number(text: str, option: str) -> int:
+def _head_number(text: str, option: str) -> int:
     if not text.isdecimal():
-        raise SettingsError(f"--{option} names a head by its number, and {text!r} is none.")
+        raise SettingsError(f"--{option} needs the number of a head, from 0; {text!r} is not a number.")
     return int(text)
 
 
-def _shown(found: "WhatIf") -> str:
-    before, after = found.before, found.after
-    changed = "; ".join(f"{old or '(nothing)'} → {new or '(nothing)'}" for old, new in found.changed_words)
-    rows = [("token of the first", "log p before", "after", "change")]
-    for token, old, new in zip(before.target, before.log_probabilities, found.kept, strict=True):
+def _result_text(result: "WhatIf") -> str:
+    before, after = result.before, result.after
+    changed = "; ".join(f"{old or '(nothing)'} → {new or '(nothing)'}" for old, new in result.changed_words)
+    rows = [("token before", "log p before", "after", "change")]
+    for token, old, new in zip(before.target, before.log_probabilities, result.kept, strict=True):
         rows.append((token, f"{old:.3f}", f"{new:.3f}", f"{new - old:+.3f}"))
-    total = sum(found.kept) - sum(before.log_probabilities)
-    rows.append(("all", f"{sum(before.log_probabilities):.3f}", f"{sum(found.kept):.3f}", f"{total:+.3f}"))
+    change = sum(result.kept) - sum(before.log_probabilities)
+    rows.append(("sum", f"{sum(before.log_probabilities):.3f}", f"{sum(result.kept):.3f}", f"{change:+.3f}"))
     texts = [before.text, before.translation, ""]
     texts += [after.text] if after.text != before.text else []
     return "\n".join([*texts, after.translation, f"changed: {changed or 'nothing'}", "", columns(rows, "lrrr")])
 
 
-def _numbers(found: "WhatIf") -> dict[str, Any]:
+def _result_json(result: "WhatIf") -> dict[str, Any]:
     return {
-        "source": found.before.text,
-        "before": found.before.translation,
-        "changed_source": found.after.text,
-        "after": found.after.translation,
-        "changed_words": found.changed_words,
-        "tokens": found.before.target,
-        "log_probabilities": found.before.log_probabilities,
-        "log_probabilities_after": found.kept,
+        "source": result.before.text,
+        "before": result.before.translation,
+        "changed_source": result.after.text,
+        "after": result.after.translation,
+        "changed_words": result.changed_words,
+        "tokens": result.before.target,
+        "log_probabilities": result.before.log_probabilities,
+        "log_probabilities_after": result.kept,
     }
 
 
-def _of_set(
+def _test_set_result(
     translator: "Translator",
     changes: "Sequence[Change]",
     sources: list[str],
@@ -218,10 +249,10 @@ def _of_set(
     from glassformer.evaluation import score
 
     unchanged = translator.translate(sources)
-    now = translator.changed(*changes, average_over=sources).translate(sources)
+    changed = translator.changed(*changes, average_over=sources).translate(sources)
     references = unchanged if references is None else references
-    same = sum(one == other for one, other in zip(unchanged, now, strict=True))
-    before, after = score(unchanged, references), score(now, references)
+    same = sum(old == new for old, new in zip(unchanged, changed, strict=True))
+    before, after = score(unchanged, references), score(changed, references)
     if as_json:
         return json.dumps({"before": before.as_dict(), "after": after.as_dict(), "same": same, "of": len(sources)})
     rows = [
@@ -232,21 +263,21 @@ def _of_set(
     return f"{same} of {len(sources)} translations are the same.\n\n" + columns(rows, "lrrl")
 
 
-def _ranked(ranked: "list[HeadLoss]") -> str:
+def _ranking_text(ranked: "list[HeadLoss]") -> str:
     rows = [
-        ("attention", "head", "nats a token lost without it"),
-        *((h.at, str(h.head), f"{h.loss:.4f}") for h in ranked),
+        ("attention", "head", "log p lost without it (nats per token)"),
+        *((head.at, str(head.head), f"{head.loss:.4f}") for head in ranked),
     ]
     return columns(rows, "lrr")
 
 
-def _heads(translator: "Translator") -> int:
+def _head_count(translator: "Translator") -> int:
     from glassformer.inspection.interventions.changes import attentions
 
     return len(attentions(translator.model)) * translator.model.config.n_heads
 
 
-def _lines(source: Path, reference: Path | None, count: int) -> tuple[list[str], list[str] | None]:
+def _read_test_set(source: Path, reference: Path | None, count: int) -> tuple[list[str], list[str] | None]:
     from itertools import islice
 
     from glassformer.data.corpus import corpus, read_lines

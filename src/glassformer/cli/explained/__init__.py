@@ -1,1 +1,1 @@
-"""What `glassformer explain` shows: a walk through one attention, who "it" is, whose W_K and W_V it is."""
+"""Text and JSON of what `glassformer explain` prints: one attention head step by step, and pronoun resolution."""

@@ -1,4 +1,4 @@
-"""A token's way through one attention, as text with numbers and as JSON."""
+"""The steps of one attention head for one token, as text with numbers and as JSON."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -13,39 +13,40 @@ if TYPE_CHECKING:
     from glassformer.inspection import Trace
     from glassformer.inspection.explanation.attention_steps import AttentionStep, AttentionWalk, Key, Vector
 
-WIDEST = 100
-FIRST = 6
-"""Columns of a vector that are shown, where there is room."""
-MOST_KEYS = 16
-"""Positions that are shown; of more, those that weigh most."""
-MOST_VALUES = 6
-"""Weighted values that are shown; the others are added up."""
+MIN_WIDTH, MAX_WIDTH = 60, 100  # columns of the terminal
+MAX_NUMBERS_SHOWN = 6
+"""Of a vector; fewer on a narrow terminal."""
+MAX_KEYS_SHOWN = 16
+"""If there are more positions, those with the largest weights are shown."""
+MAX_VALUES_SHOWN = 6
+"""Weighted values on lines of their own; the others are summed in one line."""
+MAX_LABEL_WIDTH = 30
 INDENT = "   "
-BAR = 20
+BAR_WIDTH = 20
 
 
-def terminal() -> int:
-    return min(shutil.get_terminal_size().columns, WIDEST)
+def terminal_width() -> int:
+    return min(shutil.get_terminal_size().columns, MAX_WIDTH)
 
 
 def walk_text(trace: "Trace", walk: "AttentionWalk") -> str:
-    """The whole walk, step by step."""
-    return "\n".join(_lines(trace, walk, max(60, terminal())))
+    """All steps, as text for the terminal's width."""
+    return "\n".join(_lines(trace, walk, max(MIN_WIDTH, terminal_width())))
 
 
 def _lines(trace: "Trace", walk: "AttentionWalk", width: int) -> Iterator[str]:
     yield from (paragraph(trace.text), paragraph(trace.translation), "")
     yield _heading(trace, walk)
-    yield from ("", *_tokens(trace, walk, width), "", "Of each vector the first columns, and ‖its length‖.")
-    heavy = heaviest(walk.keys)
-    for number, step in enumerate(_told(walk), start=1):
+    yield from ("", *_tokens(trace, walk, width), "", "Of each vector: its first numbers, and its ‖norm‖.")
+    shown_keys = heaviest(walk.keys)
+    for number, step in enumerate(_shown_steps(walk), start=1):
         yield from ("", f"{number:2} {step.title}")
         if step.name == "softmax":
             yield INDENT + walk.step("scores").formula
         yield INDENT + step.formula
         if step.note:
             yield INDENT + step.note
-        yield from _body(walk, step, heavy, width)
+        yield from _body(walk, step, shown_keys, width)
         if step.name == "softmax":
             yield f"{INDENT}{recomputed(max_of(walk, 'scores', 'softmax'))}"
         elif step.name == "context":
@@ -54,8 +55,8 @@ def _lines(trace: "Trace", walk: "AttentionWalk", width: int) -> Iterator[str]:
             yield f"{INDENT}{recomputed(step.differs)}"
 
 
-def _told(walk: "AttentionWalk") -> list["AttentionStep"]:
-    """Scores and weights are one table, and so are the values and their sum."""
+def _shown_steps(walk: "AttentionWalk") -> list["AttentionStep"]:
+    """The steps with a heading: scores and weights are shown as one table, and so are the values and their sum."""
     return [step for step in walk.steps if step.name not in ("scores", "values")]
 
 
@@ -73,14 +74,14 @@ def recomputed(gap: float | None) -> str:
 
 def _heading(trace: "Trace", walk: "AttentionWalk") -> str:
     place = walk.place
-    who = f"{walk.piece} (position {place.position})"
+    query = f"{walk.piece} (position {place.position})"
     if walk.writes is not None:
-        who = f"the decoder (position {place.position}), after {walk.piece} and writing {walk.writes},"
-    return paragraph(f"{place.at}, head {place.head} of 0 to {trace.config.n_heads - 1}: what does {who} find?")
+        query = f"position {place.position}, which reads {walk.piece} and writes {walk.writes}"
+    return paragraph(f"{place.at}, head {place.head} (of 0 to {trace.config.n_heads - 1}): attention of {query}")
 
 
 def _tokens(trace: "Trace", walk: "AttentionWalk", width: int) -> Iterator[str]:
-    """The tokens with their numbers, the one that looks in brackets."""
+    """The tokens with their positions, the query in brackets."""
     decoder = walk.place.stack == "decoder"
     sides = [("source", trace.source, not decoder)] + ([("target", trace.reads, True)] if decoder else [])
     for name, pieces, marked in sides:
@@ -94,31 +95,31 @@ def _tokens(trace: "Trace", walk: "AttentionWalk", width: int) -> Iterator[str]:
         yield line
 
 
-def _body(walk: "AttentionWalk", step: "AttentionStep", heavy: "list[Key]", width: int) -> Iterator[str]:
+def _body(walk: "AttentionWalk", step: "AttentionStep", shown_keys: "list[Key]", width: int) -> Iterator[str]:
     match step.name:
         case "keys":
-            yield from vector_lines([_vector(key.piece, key.k) for key in heavy], width)
-            yield from _left_out(walk, heavy)
+            yield from vector_lines([_vector(key.piece, key.k) for key in shown_keys], width)
+            yield from _left_out(walk, shown_keys)
         case "softmax":
-            yield from _looks(walk, heavy, width)
+            yield from _weight_table(walk, shown_keys)
         case "context":
             yield from vector_lines([*_weighted(walk.keys), *step.vectors], width)
         case _:
             yield from vector_lines(step.vectors, width)
 
 
-def heaviest(keys: "Sequence[Key]", most: int = MOST_KEYS) -> "list[Key]":
-    """Those that weigh most, in the order of the sentence."""
-    best = sorted(keys, key=lambda key: -key.weight)[:most]
-    return sorted(best, key=lambda key: key.position)
+def heaviest(keys: "Sequence[Key]", count: int = MAX_KEYS_SHOWN) -> "list[Key]":
+    """The keys with the largest weights, in the order of the sentence."""
+    largest = sorted(keys, key=lambda key: -key.weight)[:count]
+    return sorted(largest, key=lambda key: key.position)
 
 
 def _weighted(keys: "Sequence[Key]") -> "Iterator[Vector]":
-    """Weight × v of the heaviest, and all others in one line."""
-    most = heaviest([key for key in keys if key.weight >= 0.0005], MOST_VALUES)
-    for number_, key in enumerate(most):
-        yield _vector(f"{'+ ' if number_ else '  '}{key.weight:.3f} × v of {key.piece}", key.weight * key.v)
-    shown = {key.position for key in most}
+    """Weight × v of the keys with the largest weights, and the sum over all others."""
+    shown_keys = heaviest([key for key in keys if key.weight >= 0.0005], MAX_VALUES_SHOWN)
+    for i, key in enumerate(shown_keys):
+        yield _vector(f"{'+ ' if i else '  '}{key.weight:.3f} × v of {key.piece}", key.weight * key.v)
+    shown = {key.position for key in shown_keys}
     rest = [key for key in keys if key.position not in shown]
     if rest:
         others = sum((key.weight * key.v for key in rest[1:]), rest[0].weight * rest[0].v)
@@ -131,19 +132,19 @@ def _vector(name: str, numbers: "Tensor") -> "Vector":
     return Vector(name, numbers)
 
 
-def _left_out(walk: "AttentionWalk", heavy: "list[Key]") -> Iterator[str]:
-    if len(walk.keys) > len(heavy):
-        yield f"{INDENT}… {len(walk.keys) - len(heavy)} more, that weigh less"
+def _left_out(walk: "AttentionWalk", shown_keys: "list[Key]") -> Iterator[str]:
+    if len(walk.keys) > len(shown_keys):
+        yield f"{INDENT}… {len(walk.keys) - len(shown_keys)} more, with smaller weights"
     if walk.hidden:
-        yield f"{INDENT}({walk.hidden} later positions: the future may not be looked at)"
+        yield f"{INDENT}({walk.hidden} later positions are masked)"
 
 
 def vector_lines(vectors: "Sequence[Vector]", width: int) -> Iterator[str]:
-    """Each vector's first columns, how many there are more, and its length."""
-    label = min(max(len(vector.name) for vector in vectors), 30)
+    """Per vector its first numbers, how many more there are, and its norm."""
+    label = min(max(len(vector.name) for vector in vectors), MAX_LABEL_WIDTH)
     longest = max(len(vector.numbers) for vector in vectors)
     tail = len(f"  … {longest} more  ‖ 123.4 ‖")
-    shown = max(2, min(FIRST, (width - len(INDENT) - label - tail) // 8))
+    shown = max(2, min(MAX_NUMBERS_SHOWN, (width - len(INDENT) - label - tail) // 8))
     for vector in vectors:
         numbers = vector.numbers.double()
         first = "".join(number(x) for x in numbers[:shown].tolist())
@@ -153,7 +154,7 @@ def vector_lines(vectors: "Sequence[Vector]", width: int) -> Iterator[str]:
 
 
 def number(x: float, width: int = 8) -> str:
-    """Three digits behind the point, fewer of a large one."""
+    """Three decimals, fewer for large numbers."""
     digits = 3 if abs(x) < 100 else 1 if abs(x) < 10_000 else 0
     digits = min(digits, 2) if width < 7 and abs(x) >= 10 else digits
     x = 0.0 if abs(x) < 0.0005 else x  # no -0.000
@@ -164,34 +165,34 @@ def _cut(text: str, width: int) -> str:
     return text.ljust(width) if len(text) <= width else text[: width - 1] + "…"
 
 
-def _looks(walk: "AttentionWalk", heavy: "list[Key]", width: int) -> Iterator[str]:
+def _weight_table(walk: "AttentionWalk", shown_keys: "list[Key]") -> Iterator[str]:
     scaled = walk.scale != 1
     biased = any(key.bias for key in walk.keys)
-    heads = ["", "", "q · k"]
-    heads += [f"÷ √{round(walk.scale**-2)}"] if scaled else []
-    heads += ["+ bias"] if biased else []
-    rows = [[*heads, "weight", ""]]
-    for key in heavy:
+    headings = ["", "", "q · k"]
+    headings += [f"÷ √{round(walk.scale**-2)}"] if scaled else []
+    headings += ["+ bias"] if biased else []
+    rows = [[*headings, "weight", ""]]
+    for key in shown_keys:
         row = [f"{INDENT}{key.position:2}", key.piece, f"{key.product:.2f}"]
         row += [f"{key.product * walk.scale:.2f}"] if scaled else []
         row += [f"{key.score:.2f}"] if biased else []
         rows.append([*row, f"{key.weight:.3f}", bar(key.weight)])
     total = sum(key.weight for key in walk.keys)
-    rows.append(["", "all", *[""] * (len(heads) - 2), f"{total:.3f}", ""])
-    yield from columns(rows, "ll" + "r" * (len(heads) - 1)).splitlines()
-    yield from _left_out(walk, heavy)
+    rows.append(["", "sum", *[""] * (len(headings) - 2), f"{total:.3f}", ""])
+    yield from columns(rows, "ll" + "r" * (len(headings) - 1)).splitlines()
+    yield from _left_out(walk, shown_keys)
     best = max(walk.keys, key=lambda key: key.weight)
-    yield f"{INDENT}{walk.writes or walk.piece} looks most at {best.piece}: {100 * best.weight:.1f} %."
+    yield f"{INDENT}{walk.writes or walk.piece} attends most to {best.piece}: {100 * best.weight:.1f} %."
 
 
 def bar(share: float) -> str:
     """A share as a bar, in eighths of a block."""
-    eighths = round(max(0.0, min(1.0, share)) * BAR * 8)
+    eighths = round(max(0.0, min(1.0, share)) * BAR_WIDTH * 8)
     return "█" * (eighths // 8) + (" ▏▎▍▌▋▊▉"[eighths % 8] if eighths % 8 else "")
 
 
 def walk_json(trace: "Trace", walk: "AttentionWalk") -> dict[str, Any]:
-    """The same for programs, with every number."""
+    """The same as a JSON object, with all numbers."""
     place = walk.place
     return {
         "source": {"text": trace.text, "tokens": trace.source},

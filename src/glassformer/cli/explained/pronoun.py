@@ -1,4 +1,4 @@
-"""Who "it" is, as a table and as JSON."""
+"""The result of pronoun resolution as a table and as JSON."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -9,48 +9,52 @@ if TYPE_CHECKING:
     from glassformer.coreference import PronounEvidence, PronounReading, PronounVerdict
 
 MARK = "◂"
-"""Behind the larger number of a row that is counted."""
+"""After the largest value of a row that votes."""
 
 
-def who_text(who: "PronounVerdict") -> str:
-    return "\n".join(_lines(who))
+def pronoun_text(verdict: "PronounVerdict") -> str:
+    return "\n".join(_lines(verdict))
 
 
-def _lines(who: "PronounVerdict") -> Iterator[str]:
-    for number, reading in enumerate(who.readings):
-        if number and who.swap is not None:
-            yield from ("", _beside(who))
+def _lines(verdict: "PronounVerdict") -> Iterator[str]:
+    for number, reading in enumerate(verdict.readings):
+        if number and verdict.swap is not None:
+            yield from ("", _comparison(verdict))
         yield from (reading.source, reading.translation)
-    yield from ("", _table(who), "")
-    yield f"{MARK} the larger number of a row that is counted. Looks and values of several tokens are added up."
-    for reading in who.readings:
+    yield from ("", _table(verdict), "")
+    yield f"{MARK} marks the largest value of a row that votes. Values of words with several tokens are summed."
+    for reading in verdict.readings:
         yield from ("", paragraph(reading.in_words))
 
 
-def _beside(who: "PronounVerdict") -> str:
-    assert who.swap is not None
-    old, new = who.swap
-    if who.found:
-        return f"Beside it, found by trying: with {new!r} for {old!r} the pronoun is another."
-    return f"Beside it, with {new!r} for {old!r}:"
+def _comparison(verdict: "PronounVerdict") -> str:
+    assert verdict.swap is not None
+    old, new = verdict.swap
+    if verdict.found:
+        return f"For comparison, with {new!r} instead of {old!r} (found by search), which changes the pronoun:"
+    return f"For comparison, with {new!r} instead of {old!r}:"
 
 
-def _table(who: "PronounVerdict") -> str:
-    first = who.readings[0]
-    heads = [""]
-    for number, _ in enumerate(who.readings):
-        label = (who.swap[number] if who.swap else "") if number < 2 else ""
-        heads += [label if i == 0 else "" for i in range(len(first.candidates))]
-    rows: list[list[str]] = [heads] if len(who.readings) > 1 else []
-    rows.append(["", *(f"{name}  " for reading in who.readings for name in reading.candidates)])
-    tables = [{row.kind: row for row in reading.evidence} for reading in who.readings]
+def _table(verdict: "PronounVerdict") -> str:
+    first = verdict.readings[0]
+    swapped_words = [""]
+    for number, _ in enumerate(verdict.readings):
+        label = (verdict.swap[number] if verdict.swap else "") if number < 2 else ""
+        swapped_words += [label if i == 0 else "" for i in range(len(first.candidates))]
+    rows: list[list[str]] = [swapped_words] if len(verdict.readings) > 1 else []
+    rows.append(["", *(f"{name}  " for reading in verdict.readings for name in reading.candidates)])
+    tables = [{row.kind: row for row in reading.evidence} for reading in verdict.readings]
     kinds = list(dict.fromkeys(kind for table in tables for kind in table))
-    if any(pronoun for reading in who.readings for pronoun in reading.own_pronouns):
-        rows.append(["its pronoun", *(f"{word or '?'}  " for reading in who.readings for word in reading.own_pronouns)])
+    if any(pronoun for reading in verdict.readings for pronoun in reading.own_pronouns):
+        rows.append(
+            ["its pronoun", *(f"{word or '?'}  " for reading in verdict.readings for word in reading.own_pronouns)]
+        )
     for kind in kinds:
         name = next(table[kind].name for table in tables if kind in table)
         cells = [
-            cell for table, reading in zip(tables, who.readings, strict=True) for cell in _cells(table, kind, reading)
+            cell
+            for table, reading in zip(tables, verdict.readings, strict=True)
+            for cell in _cells(table, kind, reading)
         ]
         rows.append([name, *cells])
     return columns(rows, "l" + "r" * (len(rows[-1]) - 1))
@@ -74,11 +78,11 @@ def _number(row: "PronounEvidence", value: float) -> str:
     return f"{value:.3f}"
 
 
-def who_json(who: "PronounVerdict") -> dict[str, Any]:
-    """The same for programs."""
+def pronoun_json(verdict: "PronounVerdict") -> dict[str, Any]:
+    """The same as a JSON object."""
     return {
-        "swap": who.swap,
-        "found": who.found,
+        "swap": verdict.swap,
+        "found": verdict.found,
         "readings": [
             {
                 "source": reading.source,
@@ -104,6 +108,6 @@ def who_json(who: "PronounVerdict") -> dict[str, Any]:
                 "preference": reading.preference,
                 "in_words": reading.in_words,
             }
-            for reading in who.readings
+            for reading in verdict.readings
         ],
     }
