@@ -52,7 +52,8 @@ def example_decorator(report: str) -> str | None:
     if reproduce and "=data(...)" in match[1]:  # draws inside the test cannot be written as arguments
         return reproduce[0]
     listing = match[1].replace(",  # or any other generated value\n", ",\n")
-    arguments = re.split(r",\n(?= *\w+=)", listing.rstrip(",\n"))
+    indent = re.match(" *", listing)[0]  # the fields of an argument's value are indented further
+    arguments = re.split(rf",\n{indent}(?=\w+=)", listing.rstrip(",\n"))
     return f"@example({', '.join(argument.strip() for argument in arguments if _is_python(argument))})"
 
 

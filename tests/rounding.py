@@ -8,11 +8,14 @@ may be from the exact ones. (D. S. Parker, Monte Carlo Arithmetic, 1997; J. Vign
 
 import copy
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from glassformer.model import Transformer, taps
+from glassformer.model.layers import Norm
 
 UNIT = 2**-24
 """The largest relative error of one rounding to float32."""
@@ -25,10 +28,22 @@ def perturbed(model: Transformer, seed: int) -> Transformer:
     """The model in float64 with random errors of the size of float32's rounding in all weights and intermediates."""
     generator = torch.Generator().manual_seed(seed)
 
+    def error(size: Tensor, terms: int) -> Tensor:
+        """Error of a sum of that many terms with random signs, whose sizes add up to `size`."""
+        return UNIT * terms**0.5 * size * torch.randn(size.shape, generator=generator, dtype=torch.float64)
+
     def with_error(x: Tensor) -> Tensor:
-        steps = x.shape[-1] ** 0.5 if x.dim() else 1.0  # the error of a sum of that many terms with random signs
-        noise = torch.randn(x.shape, generator=generator, dtype=torch.float64)
-        return torch.where(x.isfinite(), x * (1 + UNIT * steps * noise), x)
+        return torch.where(x.isfinite(), x + error(x, x.shape[-1] if x.dim() else 1), x)
+
+    def norm_with_error(norm: Norm, x: Tensor) -> Tensor:
+        """The norm has no taps inside, and its output hides its errors: of two features that are not nearly equal it
+        is ±1 for any input, but rounding their mean moves both."""
+        if norm.bias is None:
+            return norm.output(F.rms_norm(x, norm.weight.shape, norm.weight, norm.eps))
+        mean = x.mean(-1, keepdim=True) + error(x.abs().mean(-1, keepdim=True), x.shape[-1])
+        centred = with_error(x - mean)
+        variance = with_error((centred * centred).mean(-1, keepdim=True))
+        return norm.output(centred / (variance + norm.eps).sqrt() * norm.weight + norm.bias)
 
     model = copy.deepcopy(model).double()
     with torch.no_grad():
@@ -36,6 +51,9 @@ def perturbed(model: Transformer, seed: int) -> Transformer:
             weight.copy_(with_error(weight))
     for tap in taps(model).values():
         tap.listeners.append(with_error)
+    for module in model.modules():
+        if isinstance(module, Norm):
+            module.forward = partial(norm_with_error, module)
     return model
 
 

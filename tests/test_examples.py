@@ -59,7 +59,8 @@ def test_a_failure_is_printed_as_an_example():
 
     with pytest.raises(AssertionError) as error:
         failing()
-    notes = [note.replace("    seed=", "    made=<Made at 0x1>,\n    seed=") for note in error.value.__notes__]
+    fixture = "    made=Made(path=PosixPath('/'),\n     trace=<Trace at 0x1>,\n     count=3),\n"
+    notes = [note.replace("    seed=", f"{fixture}    seed=") for note in error.value.__notes__]
     report = "\n".join(f"E   {line}" for note in notes for line in note.splitlines())
     decorator = eval(example_decorator(report).removeprefix("@"), {"example": example, "ModelConfig": ModelConfig})
     assert decorator(given(config=configs(), seed=seeds)(lambda config, seed: None))
