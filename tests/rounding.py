@@ -24,8 +24,11 @@ FACTOR = 10
 """Margin between the largest deviation in a few draws and the worst of millions of roundings."""
 
 
-def perturbed(model: Transformer, seed: int) -> Transformer:
-    """The model in float64 with random errors of the size of float32's rounding in all weights and intermediates."""
+def perturbed(model: Transformer, seed: int, one_pass_variance: bool = False) -> Transformer:
+    """The model in float64 with random errors of the size of float32's rounding in all weights and intermediates.
+
+    `one_pass_variance`: norms compute the variance as mean of x² - mean², whose error is relative to x².
+    """
     generator = torch.Generator().manual_seed(seed)
 
     def error(size: Tensor, terms: int) -> Tensor:
@@ -42,7 +45,8 @@ def perturbed(model: Transformer, seed: int) -> Transformer:
             return norm.output(F.rms_norm(x, norm.weight.shape, norm.weight, norm.eps))
         mean = x.mean(-1, keepdim=True) + error(x.abs().mean(-1, keepdim=True), x.shape[-1])
         centred = with_error(x - mean)
-        variance = with_error((centred * centred).mean(-1, keepdim=True))
+        square = ((x if one_pass_variance else centred) ** 2).mean(-1, keepdim=True)
+        variance = (x.var(-1, unbiased=False, keepdim=True) + error(square, x.shape[-1])).clamp_min(0)
         return norm.output(centred / (variance + norm.eps).sqrt() * norm.weight + norm.bias)
 
     model = copy.deepcopy(model).double()
@@ -57,12 +61,14 @@ def perturbed(model: Transformer, seed: int) -> Transformer:
     return model
 
 
-def float32_error(compute: Callable[[Transformer], Tensor], model: Transformer) -> float:
-    """Bound on the error of the values of `compute` when they are computed in float32."""
-    return float32_errors(lambda model: {"": compute(model)}, model)[""]
+def float32_error(compute: Callable[[Transformer], Tensor], model: Transformer, **options: bool) -> float:
+    """Bound on the error of the values of `compute` when they are computed in float32; options of `perturbed`."""
+    return float32_errors(lambda model: {"": compute(model)}, model, **options)[""]
 
 
-def float32_errors(compute: Callable[[Transformer], Mapping[str, Tensor]], model: Transformer) -> dict[str, float]:
+def float32_errors(
+    compute: Callable[[Transformer], Mapping[str, Tensor]], model: Transformer, **options: bool
+) -> dict[str, float]:
     """The same for several tensors by name.
 
     One bound for all elements of a tensor: a few draws find the largest error reliably, that of one element only by
@@ -70,7 +76,7 @@ def float32_errors(compute: Callable[[Transformer], Mapping[str, Tensor]], model
     """
     with torch.no_grad():
         exact = dict(compute(copy.deepcopy(model).double()))
-        draws = [dict(compute(perturbed(model, seed))) for seed in range(DRAWS)]
+        draws = [dict(compute(perturbed(model, seed, **options))) for seed in range(DRAWS)]
     return {
         name: FACTOR * (max(_largest(draw[name] - value) for draw in draws) + UNIT * max(_largest(value), 1))
         for name, value in exact.items()

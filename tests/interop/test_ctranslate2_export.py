@@ -41,7 +41,7 @@ def test_it_gives_every_target_the_same_probability(tmp_path_factory, config, se
         return torch.tensor([p for target in scored for p in target.log_probabilities], dtype=torch.float64)
 
     ours = log_ps(model)
-    error = float32_error(log_ps, model)
+    error = float32_error(log_ps, model, one_pass_variance=True)  # as CTranslate2 on CPUs
     assert (torch.tensor([p for result in found for p in result.log_probs]) - ours).abs().max() <= error
 
 
