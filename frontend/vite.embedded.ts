@@ -1,23 +1,24 @@
-// Builds the explorer into the one file that saved pages and notebooks carry, styles and all. `npm run build`.
+// Build of the explorer as one script, styles included, for saved files and notebooks. `npm run build`.
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig, type Plugin } from 'vite';
 import { cssHash } from './styles';
 
-// There the page may have less room than the window: what asks for the window's width asks for the page's instead.
-const roomNotWindow = (css: string) => css.replaceAll(/@media ?\((max|min)-width/g, '@container ($1-width');
+// In a notebook the explorer may be narrower than the window: media queries become container queries.
+const containerQueries = (css: string) => css.replaceAll(/@media ?\((max|min)-width/g, '@container ($1-width');
 
-/** The one sheet of all components takes its place in the script: see `styles` in src/page/embedded.ts. */
-function carryStyles(): Plugin {
+/** Inserts the style sheet of all components into the script: see `styles` in src/page/embedded.ts. */
+function inlineStyles(): Plugin {
   return {
-    name: 'carry-styles',
+    name: 'inline-styles',
     enforce: 'post',
     generateBundle(_, bundle) {
       const sheet = Object.values(bundle).find(({ fileName }) => fileName.endsWith('.css'));
       const script = Object.values(bundle).find(({ fileName }) => fileName.endsWith('.js'));
-      if (sheet?.type !== 'asset' || script?.type !== 'chunk') return this.error('There is no sheet, or no script.');
-      const css = JSON.stringify(roomNotWindow(String(sheet.source).trim()));
+      if (sheet?.type !== 'asset' || script?.type !== 'chunk')
+        return this.error('The build has no style sheet or no script.');
+      const css = JSON.stringify(containerQueries(String(sheet.source).trim()));
       const parts = script.code.split(/["'`]STYLES STAND HERE["'`]/);
-      if (parts.length !== 2) return this.error('There must be one place for the styles.');
+      if (parts.length !== 2) return this.error('The script must contain the placeholder of the styles exactly once.');
       script.code = parts.join(css);
       delete bundle[sheet.fileName];
     },
@@ -25,10 +26,10 @@ function carryStyles(): Plugin {
 }
 
 export default defineConfig({
-  plugins: [svelte({ configFile: false, compilerOptions: { cssHash } }), carryStyles()],
+  plugins: [svelte({ configFile: false, compilerOptions: { cssHash } }), inlineStyles()],
   build: {
     outDir: '../src/glassformer/inspection/explorer',
-    emptyOutDir: false, // the Python files beside it stay
+    emptyOutDir: false, // keep the Python files in this directory
     target: 'es2022',
     modulePreload: { polyfill: false },
     copyPublicDir: false,
@@ -36,7 +37,7 @@ export default defineConfig({
     cssCodeSplit: false,
     rolldownOptions: {
       input: 'src/page/embedded.ts',
-      preserveEntrySignatures: 'strict', // a notebook takes what it exports
+      preserveEntrySignatures: 'strict', // notebooks use its exports
       output: { entryFileNames: 'explorer.js', format: 'es' },
     },
   },

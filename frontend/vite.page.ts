@@ -1,4 +1,4 @@
-// Builds the explorer's page into the files that `glassformer serve` sends. `npm run build`.
+// Build of the explorer: the files that `glassformer serve` sends. `npm run build`.
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vite';
 import { cssHash } from './styles';
@@ -9,13 +9,13 @@ export default defineConfig({
     outDir: '../src/glassformer/server/static',
     emptyOutDir: true,
     target: 'es2022',
-    modulePreload: { polyfill: false }, // it would be an inline script, which the page's policy refuses
+    modulePreload: { polyfill: false }, // an inline script, which the content security policy forbids
     copyPublicDir: false,
     reportCompressedSize: false,
     assetsInlineLimit: 0,
     rolldownOptions: {
       output: {
-        // No hashes in the names: the server says `no-cache`, and a build's diff stays one of contents.
+        // No hashes in the names: the server sends `no-cache`, and the diff of a build shows contents only.
         entryFileNames: 'assets/page.js',
         chunkFileNames: 'assets/[name].js',
         assetFileNames: 'assets/page[extname]',

@@ -33,8 +33,8 @@ def test_each_text_has_its_own_answer_wherever_it_stands(translator, lines, chan
 @max_examples(100)
 @given(texts.filter(str.strip))
 def test_a_translation_and_a_score_agree(translator, line):
-    [translation] = translator.answer([line])
-    best = translation.answers[0]
+    [translation] = translator.translations([line])
+    best = translation.candidates[0]
     assert best.text == tokenizer().decode(best.ids)
     if tokenizer().encode(best.text, "target") == best.ids:  # else the model segmented its text in another way
         [scored] = translator.score([line], [best.text])
@@ -46,26 +46,26 @@ def test_a_translation_and_a_score_agree(translator, line):
 @given(texts.filter(str.strip), st.integers(2, 5), st.booleans())
 def test_alternatives_are_distinct_texts_best_first(line, n_best, draw):
     search = Sample(n_best=n_best, **short) if draw else Beam(size=n_best, n_best=n_best, **short)
-    [translation] = Translator(model(), tokenizer(), search).answer([line])
-    candidates = [candidate.text for candidate in translation.answers]
+    [translation] = Translator(model(), tokenizer(), search).translations([line])
+    candidates = [candidate.text for candidate in translation.candidates]
     assert 1 <= len(candidates) <= n_best
     assert len(set(candidates)) == len(candidates)
     if not draw:
-        scores = [candidate.score for candidate in translation.answers]
+        scores = [candidate.score for candidate in translation.candidates]
         assert scores == sorted(scores, reverse=True)
 
 
 @max_examples(60)
 @given(texts.filter(str.strip), st.sampled_from(["Das", "Die Straße", "x"]), st.sampled_from(["Tier", "zu breit", "é"]))
 def test_constraints_are_met_in_the_text(translator, line, prefix, phrase):
-    [translation] = translator.answer([line], [Constraints(prefix, (phrase,))])
+    [translation] = translator.translations([line], [Constraints(prefix, (phrase,))])
     assert translation.text.startswith(prefix)
     assert phrase in translation.text
 
 
 def test_a_glossary_applies_to_texts_with_its_term(translator):
     terms = {"street": "Gasse", "dog": "Köter"}
-    with_term, without = translator.answer(["The street, wide.", "The streets."], glossary=terms)
+    with_term, without = translator.translations(["The street, wide.", "The streets."], glossary=terms)
     assert "Gasse" in with_term.text
     assert "Gasse" not in without.text
     assert mentions("a dog.", "dog")
@@ -75,24 +75,24 @@ def test_a_glossary_applies_to_texts_with_its_term(translator):
 def test_a_long_text_is_split_and_the_parts_are_counted():
     limited = Translator(model(), tokenizer(), Beam(size=2, **short), max_tokens=20)
     line = "The animal was tired. " * 12
-    [translation] = limited.answer([line])
+    [translation] = limited.translations([line])
     assert translation.parts > 1
-    ends = [token for token in translation.answers[0].ids if token == 2]
+    ends = [token for token in translation.candidates[0].ids if token == 2]
     assert len(ends) == translation.parts
-    assert limited.answer(["The animal."])[0].parts == 1
-    assert limited.answer([" "])[0].parts == 0
+    assert limited.translations(["The animal."])[0].parts == 1
+    assert limited.translations([" "])[0].parts == 0
 
 
 def test_learned_positions_limit_what_is_read_in_one_piece():
     small = Translator(model(positions="learned", max_positions=24), tokenizer(), Beam(size=2))
     assert small.max_tokens == 24
-    assert small.answer(["The animal was tired. " * 12])[0].parts > 1
+    assert small.translations(["The animal was tired. " * 12])[0].parts > 1
 
 
 def test_minimum_bayes_risk_only_reorders_the_candidates():
     sampling = Translator(model(), tokenizer(), Sample(n_best=12, **short))
-    [plain], [by_risk] = sampling.answer(["The animal."]), sampling.answer(["The animal."], mbr=True)
-    assert {a.text for a in plain.answers} == {a.text for a in by_risk.answers}
+    [plain], [by_risk] = sampling.translations(["The animal."]), sampling.translations(["The animal."], mbr=True)
+    assert {a.text for a in plain.candidates} == {a.text for a in by_risk.candidates}
 
 
 def test_models_form_an_ensemble_if_they_share_a_tokenizer(tmp_path):
@@ -102,10 +102,10 @@ def test_models_form_an_ensemble_if_they_share_a_tokenizer(tmp_path):
     assert Translator.load(one, one).translate(["The dog."]) == Translator.load(one).translate(["The dog."])
     with pytest.raises(InputError, match="score with each model separately"):
         ensemble.score(["a"], ["b"])
-    with pytest.raises(InputError, match="another tokenizer"):
+    with pytest.raises(InputError, match="have different tokenizers"):
         Translator.load(one, "street")
 
 
 def test_half_a_surrogate_pair_is_an_error_with_a_message(translator):
-    with pytest.raises(GlassformerError, match="half of a surrogate pair"):
+    with pytest.raises(GlassformerError, match="an unpaired surrogate"):
         translator.translate(["a \ud800 b"])

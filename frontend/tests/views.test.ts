@@ -1,10 +1,10 @@
-// Whole figures, from small data made by hand.
+// Complete figures, from small hand-made data.
 import { describe as group, expect, it } from 'vitest';
 import { describe, render, views } from '../src/figures/index';
 import type { AttentionData, BeamData, BeamNode, Fate, Matrix } from '../src/figures/types';
 import { layout } from '../src/figures/views/beam';
-import { chosenSteps } from '../src/figures/views/film';
-import { drawnHeads } from '../src/figures/views/multiHead';
+import { chosenSteps } from '../src/figures/views/decodingSteps';
+import { drawnIndices } from '../src/figures/views/multiHead';
 
 const node = (parent: number, text: string, fate: Fate, probability = 0.5): BeamNode => ({
   parent,
@@ -14,7 +14,7 @@ const node = (parent: number, text: string, fate: Fate, probability = 0.5): Beam
   fate,
 });
 
-// <s> a b c </s> is the best; d is dropped; "x y" ends too.
+// <s> a b c </s> is the best; d is dropped; "x y" is finished too.
 const TREE: BeamData = {
   size: 2,
   lengthPenalty: 1,
@@ -59,8 +59,8 @@ function attentionOf(size: number, hidden = false): AttentionData {
 }
 
 group('every figure', () => {
-  it('has a name, and a name that is none is refused', () => {
-    expect(views).toContain('bridge');
+  it('has a name; unknown names are errors', () => {
+    expect(views).toContain('cross-attention');
     expect(() => render('nonsense', {})).toThrow('There is no view nonsense');
   });
   it('is the same every time, and described in its own file', () => {
@@ -68,22 +68,22 @@ group('every figure', () => {
     expect(once).toBe(again);
     expect(once).toContain(describe('beam', TREE).slice(0, 40));
   });
-  it('embeds a picture only for many cells', () => {
+  it('embeds an image only for many cells', () => {
     expect(render('attention', attentionOf(50))).not.toContain('<image');
     expect(render('attention', attentionOf(51))).toContain('<image');
   });
-  it('hatches what is masked', () => {
+  it('hatches masked cells', () => {
     expect(render('attention', attentionOf(5))).not.toContain('<pattern');
     expect(render('attention', attentionOf(5, true))).toContain('<pattern');
   });
-  it('leaves the caption out when asked, but never the description', () => {
+  it('can omit the caption, but never the description', () => {
     const bare = render('beam', TREE, { caption: false });
     expect(bare).toContain('<desc');
     expect(bare.length).toBeLessThan(render('beam', TREE).length);
   });
 });
 
-group('the tree', () => {
+group('the search tree', () => {
   const runs = layout(TREE);
   it('puts tokens without a branch into one box', () => {
     expect(runs.map((run) => run.nodes)).toEqual([
@@ -91,7 +91,7 @@ group('the tree', () => {
       [2, 5, 7],
     ]);
   });
-  it('has the best path in the first row, and no two boxes in one place', () => {
+  it('has the best path in the first row, and the boxes do not overlap', () => {
     expect(runs.map((run) => [run.row, run.best])).toEqual([
       [0, true],
       [1, false],
@@ -105,7 +105,7 @@ group('the tree', () => {
   });
 });
 
-group('what is left out', () => {
+group('omitted', () => {
   it('are steps in the middle', () => {
     expect(chosenSteps(3)).toEqual([0, 1, 2]);
     const many = chosenSteps(60);
@@ -114,7 +114,7 @@ group('what is left out', () => {
     expect(many.length).toBeLessThanOrEqual(14);
   });
   it('are heads before the last', () => {
-    expect(drawnHeads(3)).toEqual([0, 1, 2]);
-    expect(drawnHeads(16)).toEqual([0, 1, 2, 3, 4, 5, null, 15]);
+    expect(drawnIndices(3)).toEqual([0, 1, 2]);
+    expect(drawnIndices(16)).toEqual([0, 1, 2, 3, 4, 5, null, 15]);
   });
 });

@@ -22,8 +22,7 @@ BUILDING_PREFIX = ".building-"  # prefix of the name of a directory under constr
 
 @contextmanager
 def building(target: Path, checksummed: bool = True) -> Iterator[Path]:
-    """A temporary directory to write into. If the block succeeds, it gets a manifest and is renamed to `target`;
-    otherwise it is deleted.
+    """Yield a temporary directory to fill; on success it gets a manifest and is renamed to `target`, else deleted.
 
     If the process is killed at any instruction, `target` is complete or absent. An existing `target` is never modified.
     `checksummed=False` writes no manifest: a directory for other programs.
@@ -83,14 +82,24 @@ def read_file(directory: Path, name: str) -> bytes | None:
     return (directory / name).read_bytes()
 
 
+def make_directory(path: Path) -> None:
+    """Create a directory and its parents, unless it exists."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise DirectoryError(f"{path} is a file: choose another name for the directory.") from None
+    except OSError as error:
+        raise DirectoryError(f"{path} cannot be written: {error.strerror or error}.") from None
+
+
 def refuse_existing(target: Path) -> None:
-    """An error if `target` exists: nothing is ever overwritten."""
+    """Raise an error if `target` exists: nothing is ever overwritten."""
     if os.path.lexists(target):
-        raise DirectoryError(f"{target} exists already: choose another name, or move it away first.")
+        raise DirectoryError(f"{target} already exists: choose another name, or move it elsewhere first.")
 
 
 def verify(directory: Path) -> list[str]:
-    """The names of the files in the manifest, after verifying each; all damaged files are reported in one error."""
+    """Verify every file of the manifest and return their names; all damaged files are reported in one error."""
     if not directory.is_dir():
         raise DirectoryError(f"There is no directory {directory}.")
     files = _read_manifest(directory / MANIFEST)
@@ -113,7 +122,10 @@ def _manifest_bytes(files: dict[str, Any]) -> bytes:
 
 def _read_manifest(path: Path) -> dict[str, dict[str, Any]]:
     if not path.is_file():
-        raise DirectoryError(f"{path.parent} has no {MANIFEST}: it is not a glassformer directory, or is incomplete.")
+        raise DirectoryError(
+            f"{path.parent} has no {MANIFEST}: it is incomplete, or was not written by Glassformer. Use a complete "
+            "copy; `glassformer convert` converts models of other programs."
+        )
     try:
         table = read_table(path)
     except SettingsError as error:
@@ -121,11 +133,13 @@ def _read_manifest(path: Path) -> dict[str, dict[str, Any]]:
     files = table.get("files")
     # The serialisation is canonical, so a changed byte anywhere in the manifest is detected, even in whitespace.
     if not isinstance(files, dict) or path.read_bytes() != _manifest_bytes(files):
-        raise DirectoryError(f"{path} was changed, or written by a newer glassformer: use another copy, or upgrade.")
+        raise DirectoryError(
+            f"{path} was edited, or written by a newer version of Glassformer: use another copy, or upgrade."
+        )
     for name, entry in files.items():
         # Nothing outside the directory is ever opened, whatever an untrusted manifest says.
         if Path(name).is_absolute() or ".." in Path(name).parts or not _is_entry(entry):
-            raise DirectoryError(f"{path} has an invalid entry: {name!r}.")
+            raise DirectoryError(f"{path} has an invalid entry: {name!r}. Use another copy of the directory.")
     return files
 
 
@@ -157,7 +171,7 @@ def _damage(path: Path, entry: dict[str, Any]) -> str | None:
 
 
 def _replace_durably(path: Path, contents: bytes) -> None:
-    """As `replace_file`, with fsync, so that a power cut does not undo it."""
+    """Replace the contents of a file atomically and with fsync, so that a power cut does not undo it."""
     temporary = path.with_name(f".{path.name}")
     temporary.write_bytes(contents)
     _sync(temporary)
@@ -166,7 +180,7 @@ def _replace_durably(path: Path, contents: bytes) -> None:
 
 
 def _sync_all(directory: Path) -> None:
-    """fsync contents before names, and everything before the rename: else a power cut could leave files of zeros."""
+    """fsync contents before names, all before the directory is renamed: else a power cut could leave zeroed files."""
     for path in directory.rglob("*"):
         _sync(path)
     _sync(directory)

@@ -2,7 +2,10 @@
 
 
 class GlassformerError(Exception):
-    """Base class. The message is one or two sentences: what was found, where, what was expected, and the way out."""
+    """Base class of all errors caused by users or files.
+
+    The message is one or two sentences: what was found, where, what was expected, and the way out.
+    """
 
 
 class SettingsError(GlassformerError):

@@ -30,7 +30,7 @@ class Scores:
 
 
 def score(translations: Sequence[str], references: Sequence[str], tokenize: Tokenization = "13a") -> Scores:
-    """Corpus BLEU and chrF. `tokenize="none"` is for text that is already tokenized, with spaces between tokens."""
+    """Corpus BLEU and chrF of translations. `tokenize="none"` is for text that is already tokenized with spaces."""
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 

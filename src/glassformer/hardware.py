@@ -11,9 +11,11 @@ def cores() -> int:
 
 
 def lower_thread_priority(by: int = 5) -> None:
-    """Lower this thread's priority so that request threads run first when cores are scarce. Only Linux has priorities
-    per thread; elsewhere nothing happens. Only slightly: this thread holds Python's GIL at times, and a thread that
-    waits for the GIL waits until this one gets a core."""
+    """Lower this thread's priority so that request threads run first when cores are scarce.
+
+    Only Linux has priorities per thread; elsewhere nothing happens. Only slightly: this thread holds Python's GIL at
+    times, and a thread that waits for the GIL waits until this one gets a core.
+    """
     if sys.platform == "linux":
         thread = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, min(19, os.getpriority(os.PRIO_PROCESS, thread) + by))

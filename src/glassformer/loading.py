@@ -26,7 +26,7 @@ def load(
     only the translator's `model` can be used, which takes ids; translating text is an error. Files of torch.save are
     opened only with `allow_pickle`; no code in them is run.
     """
-    from glassformer.interop.detect import open_foreign  # imports many modules, so only when needed
+    from glassformer.interop.format_detection import open_foreign  # imports many modules, so only when needed
     from glassformer.interop.hugging_face import is_hugging_face
 
     if is_glassformer_model(path) and not is_hugging_face(Path(path)):

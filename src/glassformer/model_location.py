@@ -17,7 +17,7 @@ def find_model(path: str | os.PathLike[str]) -> Path:
     if (directory / "config.json").exists():
         if not (directory / MANIFEST).exists():
             raise DirectoryError(
-                f"{directory} is not a glassformer model: it has no {MANIFEST}. If it is another program's model, "
+                f"{directory} is not a Glassformer model: it has no {MANIFEST}. If it is another program's model, "
                 f"`glassformer convert {directory} NEW` converts it."
             )
         return directory
@@ -26,13 +26,14 @@ def find_model(path: str | os.PathLike[str]) -> Path:
             if checkpoints := checkpoint_directories(directory, kind):
                 return checkpoints[-1]
         raise DirectoryError(
-            f"{directory} contains no glassformer model: expected config.json, or best-... or step-... of a run. If it "
-            "is another program's model, `glassformer convert` converts it."
+            f"{directory} contains no Glassformer model: expected config.json, or a run's best-N or step-N directory. "
+            f"If it is another program's model, `glassformer convert {directory} NEW` converts it."
         )
     if str(path) in BUILT_IN:
         return Path(str(files("glassformer") / "builtin" / "models" / str(path)))
     raise DirectoryError(
-        f"There is no directory {directory}, and no built-in model of that name (built in: {', '.join(BUILT_IN)})."
+        f"There is no directory {directory}, and no built-in model of that name (built-in models: "
+        f"{', '.join(BUILT_IN)})."
     )
 
 
@@ -50,7 +51,7 @@ def is_glassformer_model(path: str | os.PathLike[str]) -> bool:
 def tokenizer_of(directory: Path) -> AnyTokenizer:
     """The tokenizer of a model directory."""
     if not (directory / "tokenizer").is_dir():
-        raise DirectoryError(f"{directory} has no tokenizer: the model takes ids, not text.")
+        raise DirectoryError(f"{directory} has no tokenizer: the model takes token ids, not text.")
     return read_tokenizer(directory / "tokenizer")
 
 

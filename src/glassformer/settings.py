@@ -6,6 +6,7 @@ Independent of what the settings are for.
 import difflib
 import itertools
 import json
+import re
 import reprlib
 import tomllib
 from collections.abc import Sequence
@@ -20,6 +21,8 @@ from glassformer.errors import DirectoryError, SettingsError
 _nested: ContextVar[bool] = ContextVar("nested", default=False)
 
 MAX_FILE_BYTES = 1_000_000  # settings are short, and an untrusted file must not fill the memory
+UNION_MEMBER = re.compile(r"str|int|float|bool|.*\[.*\]")
+"""pydantic's labels for the members of a union in the location of an error, such as `list[str]`."""
 
 
 class Settings(BaseModel):
@@ -40,21 +43,22 @@ class Settings(BaseModel):
         except ValidationError as error:
             if token.old_value is True:
                 raise  # the outer settings know the section's name and the other errors
-            raise SettingsError(_message(error, type(self))) from None
+            raise SettingsError(validation_message(error, type(self))) from None
         finally:
             _nested.reset(token)
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Settings from a .json or .toml file; every error names the file."""
+        """Read settings from a .json or .toml file; every error names the file."""
+        table = read_table(path)
         try:
-            return cls(**read_table(path))
+            return cls(**table)
         except SettingsError as error:
             raise SettingsError(f"{path}: {error}") from None
 
     @classmethod
     def meanings(cls) -> dict[str, str]:
-        """The description below each option; read from the source on demand, since it would slow every import."""
+        """Descriptions of the options, from the strings below them; parsed on demand, as it would slow imports."""
         import ast
         import inspect
         import textwrap
@@ -83,11 +87,11 @@ class Settings(BaseModel):
         return schema
 
     def as_json(self) -> str:
-        """Every option, including derived ones, one per line."""
+        """The settings as JSON: every option, including derived ones, one per line."""
         return json.dumps(self.model_dump(mode="json"), indent=2) + "\n"
 
     def as_toml(self) -> str:
-        """Every option that has a value, section by section; `read` restores the same settings."""
+        """The settings as TOML: every option that has a value, by section; `read` restores the same settings."""
         table = self.model_dump(mode="json", exclude_none=True)
         plain = "".join(f"{_line(name, value)}\n" for name, value in table.items() if not isinstance(value, dict))
         sections = [(name, values) for name, values in table.items() if isinstance(values, dict)]
@@ -103,7 +107,7 @@ def _line(name: str, value: Any) -> str:
 
 
 def read_table(path: Path) -> dict[str, Any]:
-    """The options in a .json or .toml file, as plain values."""
+    """Read the options in a .json or .toml file, as plain values."""
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_FILE_BYTES + 1)
@@ -122,12 +126,12 @@ def read_table(path: Path) -> dict[str, Any]:
         reason = str(error) if isinstance(error, ValueError) else "it is nested too deeply"
         raise SettingsError(f"{path} is not readable as {path.suffix[1:].upper()}: {reason}.") from None
     if not isinstance(table, dict):
-        raise SettingsError(f"{path} must contain one table of options; it contains a {type(table).__name__}.")
+        raise SettingsError(f"{path} is JSON, but not an object with named options.")
     return table
 
 
 def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An `object_pairs_hook` for json.loads, which would silently keep the last of several equal keys."""
+    """An `object_pairs_hook` for json.loads that rejects duplicate keys, of which it would silently keep the last."""
     table: dict[str, Any] = {}
     for name, value in pairs:
         if name in table:
@@ -137,31 +141,53 @@ def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def reject_constant(name: str) -> None:
-    """A `parse_constant` for json.loads, which would accept NaN and Infinity as numbers."""
+    """A `parse_constant` for json.loads that rejects NaN and Infinity, which it would accept as numbers."""
     raise ValueError(f"{name} is not valid in JSON")
 
 
-def _message(error: ValidationError, settings: type[Settings]) -> str:
-    return " ".join(_sentence(detail, settings) for detail in error.errors(include_url=False))
+def validation_message(error: ValidationError, settings: type[BaseModel]) -> str:
+    """pydantic's errors as sentences, one per option."""
+    details: dict[tuple[int | str, ...], list[Any]] = {}
+    for detail in error.errors(include_url=False):
+        labels = [isinstance(part, str) and UNION_MEMBER.fullmatch(part) for part in detail["loc"]]
+        location = tuple(part for part, label in zip(detail["loc"], labels, strict=True) if not label)
+        details.setdefault(location, []).append(detail)
+    for location in [location for location in details if location]:
+        # Of a union's members, the one that fits best: an error inside it says more than that the others do not fit.
+        if any(other[: len(location)] == location != other for other in details):
+            del details[location]
+    return " ".join(_sentence(location, several, settings) for location, several in details.items())
 
 
-def _sentence(detail: Any, settings: type[Settings]) -> str:
-    path = ".".join(str(part) for part in detail["loc"])
-    if detail["type"] == "extra_forbidden":
-        *sections, name = detail["loc"]
+def _sentence(location: Sequence[int | str], details: list[Any], settings: type[BaseModel]) -> str:
+    path = ".".join(map(str, location))
+    by_type = {detail["type"]: detail for detail in details}
+    if "extra_forbidden" in by_type:
+        *sections, name = location
         closest = difflib.get_close_matches(str(name), _options(settings, sections), n=1)
         suggestion = ".".join([*map(str, sections), *closest])
         return f"There is no option {path!r}" + (f"; did you mean {suggestion!r}?" if closest else ".")
-    if detail["type"] == "missing":
+    if "missing" in by_type:
         return f"The option {path!r} is missing."
-    if detail["type"] == "value_error":  # from a validator of ours, already a sentence
-        return str(detail["ctx"]["error"])
-    expected = detail["msg"].replace("Input should be", "should be")
-    return f"{path} = {reprlib.repr(detail['input'])} {expected}."
+    if "value_error" in by_type:  # from a validator of ours, already a sentence
+        return str(by_type["value_error"]["ctx"]["error"])
+    expected = " or ".join(dict.fromkeys(map(_expectation, details))).replace(" or should be ", " or ")
+    return f"{path} = {reprlib.repr(details[0]['input'])} {expected}."
 
 
-def _options(settings: type[Settings], sections: Sequence[int | str]) -> list[str]:
-    """The names of the options in a section; none inside a list or a union, where they are not known."""
+def _expectation(detail: Any) -> str:
+    """pydantic's message as the end of a sentence about an option, without the names of classes."""
+    if detail["type"] in ("model_type", "dict_type"):
+        return "should contain named options"
+    if detail["type"] == "union_tag_invalid":
+        return f"has an unknown {detail['ctx']['discriminator']}; expected one of {detail['ctx']['expected_tags']}"
+    if detail["type"] == "union_tag_not_found":
+        return f"has no {detail['ctx']['discriminator']}"
+    return re.sub(r"^\w+ should", "should", detail["msg"]).replace(" after validation", "")
+
+
+def _options(settings: type[BaseModel], sections: Sequence[int | str]) -> list[str]:
+    """The names of the options in a section; empty inside a list or a union, where they are not known."""
     for section in sections:
         field = settings.model_fields.get(str(section))
         types = [] if field is None else [field.annotation, *get_args(field.annotation)]

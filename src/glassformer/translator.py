@@ -25,7 +25,7 @@ from glassformer.model import Transformer, load_model
 from glassformer.model_location import find_model, tokenizer_of
 
 MAX_SOURCE_TOKENS = 512
-"""Default limit: a longer source is split into parts."""
+"""Default maximum length of a source in tokens: a longer source is split into parts."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class TranslationCandidate:
     tokens: list[str]
     """The tokens as text, for display; ▁ stands for a space."""
     log_probabilities: list[float]
-    """Of each token given the ones before it, in nats."""
+    """Log-probability of each token given the ones before it, in nats."""
     score: float
-    """The sum of the log-probabilities after the length penalty; candidates are ranked by it."""
+    """Score by which candidates are ranked: the sum of the log-probabilities after the length penalty."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Translation:
     """The result of translating one text."""
 
     source: str
-    answers: list[TranslationCandidate]
+    candidates: list[TranslationCandidate]
     """The candidates, best first; empty for a blank text."""
     parts: int = 1
     """Number of parts that a text over the length limit was split into; 0 for a blank text."""
@@ -66,7 +66,7 @@ class Translation:
     @property
     def text(self) -> str:
         """The text of the best candidate; a blank text stays blank."""
-        return self.answers[0].text if self.answers else ""
+        return self.candidates[0].text if self.candidates else ""
 
 
 class Translator:
@@ -111,7 +111,7 @@ class Translator:
         for directory, tokenizer in zip(directories, tokenizers, strict=True):
             if tokenizer.files() != tokenizers[0].files():
                 raise InputError(
-                    f"{directory} has another tokenizer than {directories[0]}: models of an ensemble must share one."
+                    f"{directories[0]} and {directory} have different tokenizers: models of an ensemble must share one."
                 )
         tokenizer = in_languages(tokenizers[0], source_language, target_language)
         opened = open_engine(models, engine or EngineOptions(), directories[0])
@@ -125,21 +125,21 @@ class Translator:
         return tuple(self.tokenizer.encode("", "target")[:-1])
 
     def __call__(self, text: str) -> str:
-        """The translation of one text."""
+        """Translate one text."""
         return self.translate([text])[0]
 
     def translate(self, texts: Iterable[str]) -> list[str]:
-        """One translation per text, in order; a blank text stays blank, without running the model."""
-        return [translation.text for translation in self.answer(texts)]
+        """Translate several texts, in order; a blank text stays blank, without running the model."""
+        return [translation.text for translation in self.translations(texts)]
 
-    def answer(
+    def translations(
         self,
         texts: Iterable[str],
         constraints: Sequence[Constraints] | None = None,
         glossary: Mapping[str, str] | None = None,
         mbr: bool = False,
     ) -> list[Translation]:
-        """Each text's candidate translations with tokens and probabilities, at most `search.n_best`, in order.
+        """Translate texts to at most `search.n_best` candidates each, with tokens and probabilities, in order.
 
         A text that is too long is split at sentence ends. `glossary`: from a source term to the phrase that must occur
         in the translation of every text that contains the term. `mbr`: put first the candidate that agrees most with
@@ -160,9 +160,9 @@ class Translator:
         ]
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[TranslationCandidate]:
-        """The probabilities of given translations, computed as for the model's own."""
+        """Score given translations: their probabilities, computed as for the model's own."""
         if self.n_models > 1:
-            raise InputError("An ensemble translates but does not score: score with each model separately.")
+            raise InputError("An ensemble cannot score translations: score with each model separately.")
         encode = self.tokenizer.encode
         scored = decoding.score(
             self.model,
@@ -183,7 +183,7 @@ class Translator:
         steps: int | None = None,
         changes: Sequence[Change] = (),
     ) -> Trace:
-        """A trace of the model on a text: the value of every tap by name, and the search tree.
+        """Trace the translation of a text: all values of the forward pass by tap name, and the search tree.
 
         `target`: trace this translation instead of the model's own. `hypothesis`: which finished hypothesis of the
         search to trace, the best being 0; `node`: any node of the search tree. `steps`: number of target positions.
@@ -204,7 +204,7 @@ class Translator:
     def explore(
         self, text: str, target: str | None = None, *, beam: int = 4, static: bool = False, name: str = ""
     ) -> Any:
-        """The explorer for a text, in a notebook: a widget that loads its data from the kernel.
+        """Show the explorer for a text in a notebook: a widget that loads its data from the kernel.
 
         With `static`, or without the extra `notebook`, a page in a frame that needs no kernel. `name`: the model's.
         """
@@ -213,13 +213,13 @@ class Translator:
         return glassformer.explore(self, text, target, beam=beam, static=static, name=name)
 
     def what_if(self, before: Trace, *changes: Change) -> WhatIf:
-        """Run a traced text again, with these changes on top of the changes of its trace."""
+        """Run a traced text again with interventions, on top of those of its trace, and compare."""
         return what_if(self.model, before, changes, self._names)
 
     def replacing(
         self, before: Trace, old: str, new: str, which: int = 0, after: Sequence[Change] = ()
     ) -> ReplaceToken:
-        """The change that replaces a word of a traced source by another.
+        """Make the intervention that replaces a word of a traced source by another.
 
         `which`: index among several occurrences, from 0. `after`: changes that are applied first and may have changed
         the source tokens.
@@ -232,10 +232,10 @@ class Translator:
         text, pieces = self.tokenizer.decode(ids, "source"), " ".join(self.tokenizer.pieces(ids, "source"))
         if spans:
             raise InputError(f"Occurrence {which} of {old!r} in {text!r} is out of range (0 to {len(spans) - 1}).")
-        raise InputError(f"{old!r} does not occur in {text!r} as separate tokens: {pieces}.")
+        raise InputError(f"{old!r} does not occur in {text!r}; its tokens are: {pieces}.")
 
     def beginning(self, text: str) -> ForcePrefix:
-        """The change that makes a translation begin with a text."""
+        """Make the intervention that forces a translation to begin with a text."""
         return ForcePrefix(ids=list(self._inner_target_ids(text)))
 
     def changed(self, *changes: Change, average_over: Sequence[str] = ()) -> "Translator":
@@ -259,7 +259,7 @@ class Translator:
         targets: Sequence[str] | None = None,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> list[HeadLoss]:
-        """All heads by the loss of removing them on these pairs (or on the model's own translations), largest first.
+        """Rank all heads by the loss of removing them on these pairs (or the model's own translations), largest first.
 
         `progress` is called with the number of heads done and their total number.
         """
@@ -301,11 +301,11 @@ class Translator:
         differs = (i for i, (one, other) in enumerate(zip(empty, ids, strict=False)) if one != other)
         before = next(differs, None)
         if before is None:
-            raise InputError(f"{text!r} has no tokens that could replace a word: write a word.")
+            raise InputError(f"{text!r} contains no word: give the word that replaces the other.")
         return ids[before : len(ids) - (len(empty) - before)]
 
     def _parts(self, text: str) -> list[tuple[str, list[int]]]:
-        """The text in parts within the length limit, each with its ids; none for a blank text."""
+        """Split a text into parts within the length limit, each with its ids; empty for a blank text."""
         if not text.strip():
             return []
         ids = self.tokenizer.encode(text, "source")
@@ -327,8 +327,10 @@ class Translator:
         return tuple(self.tokenizer.encode(text, "target")[len(self._target_start) : -1]) if text else ()
 
     def _candidates(self, parts: Sequence[list[Hypothesis]], mbr: bool) -> list[TranslationCandidate]:
-        """Candidates with distinct texts. Of a split text, the best hypotheses of all parts are joined, then the second
-        best, and so on."""
+        """Make candidates with distinct texts of the hypotheses of a text's parts.
+
+        The best hypotheses of all parts are joined, then the second best, and so on.
+        """
         candidates = [self._candidate(hypotheses) for hypotheses in zip(*parts, strict=False)]
         if mbr and candidates:
             chosen = candidates[mbr_index([candidate.text for candidate in candidates], sentence_chrf)]
@@ -348,13 +350,13 @@ class Translator:
 
 
 def in_languages(tokenizer: AnyTokenizer, source: str | None, target: str | None) -> AnyTokenizer:
-    """The tokenizer set to these languages; None leaves a language unchanged."""
+    """A tokenizer set to these languages; None leaves a language unchanged."""
     if source is None and target is None:
         return tokenizer
     if not isinstance(tokenizer, ForeignTokenizer):
         raise InputError(
-            f"This model has no language {source or target!r}: it is not multilingual, and translates between the "
-            "languages of its training data."
+            f"This model does not support the language {source or target!r}: it was trained for one language pair. "
+            "Leave out the language options."
         )
     return tokenizer.with_languages(source, target)
 

@@ -1,4 +1,4 @@
-// Drives the page in a real Chromium and says in JSON what it saw. Python starts the server and judges.
+// Runs one task in Chromium and prints what it found as JSON. Python starts the server and checks the result.
 import { browser, task, troubles } from './kit.mjs';
 import * as beyond from './tasks/beyond.mjs';
 import * as page from './tasks/page.mjs';

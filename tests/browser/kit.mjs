@@ -1,4 +1,4 @@
-// What every task needs: a Chromium, a page in it that is open and still, and what went wrong on the way.
+// Shared by all tasks: Chromium, a page that is open and idle, and the problems that occurred.
 import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
 
@@ -12,9 +12,9 @@ export const browser = await chromium.launch({
   executablePath,
   args: ['--disable-dev-shm-usage', '--font-render-hinting=none', '--force-color-profile=srgb', ...sandbox],
 });
-export const troubles = []; // requests to elsewhere, errors of the page
+export const troubles = []; // requests to other hosts, errors of the page
 
-export const at = (hash) => (address.startsWith('file:') ? address + hash : `${address}/${hash}`); // a file is a page of its own
+export const at = (hash) => (address.startsWith('file:') ? address + hash : `${address}/${hash}`); // a saved file is opened directly
 
 export async function opened({ scheme = 'light', width = 1280, hash = '', forced = 'none' } = {}) {
   const context = await browser.newContext({
@@ -35,8 +35,8 @@ export async function opened({ scheme = 'light', width = 1280, hash = '', forced
   return page;
 }
 
-const QUIET = 100; // milliseconds without a request: what a page asks for next, it asks for within a frame or two
-const traffic = new WeakMap(); // of each page: requests under way, and when one last began or ended
+const QUIET = 100; // milliseconds without a request: follow-up requests start within a frame or two
+const traffic = new WeakMap(); // for each page: running requests, and when one last began or ended
 
 function watch(page) {
   const seen = { under_way: 0, at: Date.now() };
@@ -47,7 +47,7 @@ function watch(page) {
   traffic.set(page, seen);
 }
 
-/** Like Playwright's "networkidle", which waits for half a second each time. */
+/** Like Playwright's "networkidle", which always waits half a second. */
 async function quiet(page) {
   const seen = traffic.get(page);
   if (!seen) return page.waitForLoadState('networkidle');
@@ -58,7 +58,7 @@ async function quiet(page) {
   }
 }
 
-/** Until nothing is being fetched and nothing says that it is read. */
+/** Waits until nothing is being fetched and nothing is marked as loading. */
 export async function settled(page) {
   await page.waitForSelector('main h2', { timeout: 30_000 });
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
@@ -69,11 +69,11 @@ export async function settled(page) {
 
 export const where = (page) => page.locator('nav[aria-label=Steps] .where').textContent();
 export const heading = (page) => page.locator('main h2').first().textContent();
-/** As the page has it now; what the driver knows of it may be a moment older. */
+/** The current hash of the page; the driver's copy may be a moment older. */
 export const hash = (page) => page.evaluate(() => location.hash);
 export const badges = (page) => page.$$eval('[data-difference]', (all) => all.map((one) => Number(one.dataset.difference)));
 
-/** Tab until what has the focus is this. */
+/** Presses Tab until this element has the focus. */
 export async function byTab(page, selector) {
   for (let i = 0; i < 150; i++) {
     await page.keyboard.press('Tab');

@@ -1,4 +1,4 @@
-"""The explorer's page: its numbers are the model's, all of it is reached by keys, nothing leaves this machine."""
+"""The explorer in Chromium: its numbers are the model's, keys reach everything, nothing is sent to other hosts."""
 
 import re
 from urllib.parse import urlencode
@@ -13,7 +13,7 @@ from tests.server.running import WORDS, running, served
 pytestmark = needs_chromium
 SENTENCE = "The animal didn't cross the street because it was too tired."
 SHOWN = 5e-4
-"""Half of the last digit that tables show."""
+"""Half a unit of the last digit in tables."""
 PLACES = {
     "encoder.layers.1.self_attention": (1, 10),
     "decoder.layers.1.self_attention": (0, 8),
@@ -42,7 +42,7 @@ def number(text: str) -> float:
 
 def test_numbers_on_the_page_are_those_of_the_trace(port, trace):
     views = [
-        {"hash": address(v="attention", at=at, h=head, q=query, tab="word"), "rows": "[data-way] tbody"}
+        {"hash": address(v="attention", at=at, h=head, q=query, tab="word"), "rows": "[data-query-steps] tbody"}
         for at, (head, query) in PLACES.items()
     ]
     views.append({"hash": address(v="tokens", q=10), "rows": "[data-numbers] tbody"})
@@ -69,8 +69,8 @@ def test_numbers_on_the_page_are_those_of_the_trace(port, trace):
     ids=["light", "dark", "narrow", "forced-colours"],
 )
 def test_every_step_by_keys_alone_without_a_barrier(port, look):
-    """640 pixels are those of a page of 1280 at 200 %."""
-    seen = drive(port, "walk", look)
+    """640 pixels are the width of a 1280 pixel window at 200 % zoom."""
+    seen = drive(port, "tour", look)
     count = int(seen[0]["where"].split()[-1])
     assert [one["where"] for one in seen] == [f"step {i} of {count}" for i in range(1, count + 1)]
     assert len({one["heading"] for one in seen}) >= 6
@@ -81,27 +81,27 @@ def test_every_step_by_keys_alone_without_a_barrier(port, look):
     assert sum(bool(one["badges"]) for one in seen) >= 8
 
 
-def test_the_grid_is_walked_through_by_keys(port, trace):
+def test_the_heatmap_is_navigated_by_keys(port, trace):
     at = "encoder.layers.0.self_attention"
-    heard = drive(port, "grid", {"hash": address(v="attention", at=at, h=0, q=0, tab="matrix")})
-    assert heard["role"] == heard["focus"] == "grid"
+    found = drive(port, "grid", {"hash": address(v="attention", at=at, h=0, q=0, tab="matrix")})
+    assert found["role"] == found["focus"] == "grid"
     weights = trace[f"{at}.weights"][0, 1]
-    said = re.fullmatch(r"animal looks at animal, (\S+), rank (\d+) of 16", heard["ArrowDown"])
-    assert said, heard["ArrowDown"]
+    said = re.fullmatch(r"animal attends to animal, (\S+), rank (\d+) of 16", found["ArrowDown"])
+    assert said, found["ArrowDown"]
     assert float(said[1]) == pytest.approx(float(weights[1]), abs=0.005)
     assert int(said[2]) == 1 + int((weights > weights[1]).sum())
-    assert "h=1" in heard["] at"]
-    assert "encoder.layers.1.self_attention" in heard["PageUp at"]
-    assert heard["End"].startswith("animal looks at </s>")
-    assert heard["open"] == 1
+    assert "h=1" in found["] at"]
+    assert "encoder.layers.1.self_attention" in found["PageUp at"]
+    assert found["End"].startswith("animal attends to </s>")
+    assert found["open"] == 1
 
 
-def test_what_is_masked_reads_so(port):
+def test_masked_cells_are_described_as_masked(port):
     where = {"hash": address(v="attention", at="decoder.layers.0.self_attention", h=0, q=2, tab="matrix")}
     assert "masked" in drive(port, "grid", where)["End"]
 
 
-def test_a_link_is_a_view(port):
+def test_a_link_opens_the_same_view(port):
     at = "decoder.layers.1.cross_attention"
     found = drive(port, "links", {"hash": address(v="attention", at=at, h=2, q=8, k=1)})
     assert found["first"] == found["again"] == found["back"]
@@ -109,12 +109,14 @@ def test_a_link_is_a_view(port):
     assert "Decoder layer 1" in found["first"][0]
 
 
-def test_another_sentence_and_others_matrices(port):
+def test_another_sentence_and_other_matrices(port):
     text = "The animal didn't cross the street because it was too wide."
     [translation] = load("street").translate([text])
-    found = drive(port, "ask", {"text": text, "translation": translation, "button": "Use the encoder’s top"})
+    found = drive(
+        port, "translate", {"text": text, "translation": translation, "button": "Use those of the top encoder"}
+    )
     assert found["hash"].startswith("#v=sentence")
-    assert found["instead"] != translation
+    assert found["otherMatrices"] != translation
     assert found["error"].endswith(".")
 
 
@@ -128,13 +130,16 @@ def test_another_sentence_and_others_matrices(port):
     ids=["unequal-depths", "deeper-encoder", "tied"],
 )
 def test_any_shape_has_all_its_attentions_with_its_numbers(options):
-    """A page that takes one depth for both loses decoder layers; one that reads names does not."""
+    """Assuming one depth for both stacks would lose decoder layers; attentions are found by name instead."""
     model = served("plain", **options)
     text = " ".join(WORDS.split()[:5])
     trace = model.translator.trace(text, text, beam=1)
     names = [name.removesuffix(".weights") for name in trace if name.endswith("_attention.weights")]
     places = [
-        {"hash": address(v="attention", at=at, h=1, q=2, tab="word", s=text, t=text, b=1), "rows": "[data-way] tbody"}
+        {
+            "hash": address(v="attention", at=at, h=1, q=2, tab="word", s=text, t=text, b=1),
+            "rows": "[data-query-steps] tbody",
+        }
         for at in names
     ]
     with running(model) as server:
@@ -160,7 +165,7 @@ def test_sixty_tokens_and_512_columns_stay_fluid():
         words.pop()
     sentence = {"s": " ".join(words), "t": " ".join(words), "b": 1}
     at = "encoder.layers.1.self_attention"
-    views = {"tokens": address(v="tokens", at=at, **sentence), "bridge": address(v="bridge", at=at, **sentence)}
+    views = {"tokens": address(v="tokens", at=at, **sentence), "memory": address(v="memory", at=at, **sentence)}
     views |= {
         tab: address(v="attention", at=at, h=1, q=5, tab=tab, **sentence)
         for tab in ("word", "matrix", "heads", "compare")

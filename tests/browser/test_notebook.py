@@ -1,4 +1,4 @@
-"""The explorer in JupyterLab, and in what nbconvert makes of a notebook: nothing is loaded from outside."""
+"""The explorer in JupyterLab and in the output of nbconvert: nothing is loaded from other hosts."""
 
 import json
 import os
@@ -18,7 +18,9 @@ from tests.browser.driving import ROOT, drive, needs_chromium
 BIN = Path(os.environ.get("GLASSFORMER_JUPYTER", ROOT / ".venv-notebook/bin"))
 pytestmark = [
     needs_chromium,
-    pytest.mark.skipif(not (BIN / "jupyter-lab").exists(), reason="There is no JupyterLab: `make browser` makes one."),
+    pytest.mark.skipif(
+        not (BIN / "jupyter-lab").exists(), reason="JupyterLab was not found: `make browser` installs it."
+    ),
 ]
 SENTENCE = "The animal didn't cross the street because it was too tired."
 OTHER = "The dog was tired."
@@ -32,7 +34,7 @@ QUIET = (
 
 
 def notebook(path: Path, *cells: str) -> None:
-    """A notebook of code cells, as JupyterLab writes it."""
+    """Write a notebook of code cells, in JupyterLab's format."""
     made = [
         {"cell_type": "code", "execution_count": None, "id": f"cell-{i}", "metadata": {}, "outputs": [], "source": cell}
         for i, cell in enumerate(cells)
@@ -42,14 +44,14 @@ def notebook(path: Path, *cells: str) -> None:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """The machine's, with a home of its own, and with the glassformer of these sources."""
+    """The current environment, with another home directory and these sources of glassformer."""
     own = {"HOME": str(home), "JUPYTER_PREFER_ENV_PATH": "1", "PYTHONPATH": str(ROOT / "src")}
     return {**os.environ, **own, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
 
 
 @contextmanager
 def lab(folder: Path, home: Path):
-    """JupyterLab on a free port of this machine: its address."""
+    """JupyterLab on a free local port: its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -75,7 +77,7 @@ def lab(folder: Path, home: Path):
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
-    """A notebook run in JupyterLab, and what was seen there."""
+    """A notebook that was run in JupyterLab, and the result of the task."""
     folder, home = tmp_path_factory.mktemp("notebook"), tmp_path_factory.mktemp("home")
     path = folder / "explore.ipynb"
     notebook(
@@ -89,7 +91,7 @@ def shown(tmp_path_factory):
     return path, home, found
 
 
-def test_a_cell_has_the_whole_walk(shown):
+def test_a_cell_has_the_whole_tour(shown):
     _, _, found = shown
     count = int(found["seen"][0]["where"].split()[-1])
     assert [one["where"] for one in found["seen"]] == [f"step {i} of {count}" for i in range(1, count + 1)]
@@ -101,23 +103,23 @@ def test_a_cell_has_the_whole_walk(shown):
 
 def test_the_kernel_answers_for_another_sentence_and_keys_stay_in_the_cell(shown):
     _, _, found = shown
-    assert found["asked"]["translation"] == load("street")(OTHER)
-    assert found["cells"] == 2  # letters such as B would have made more
+    assert found["translated"]["translation"] == load("street")(OTHER)
+    assert found["cells"] == 2  # letters such as B would have added more
 
 
-def test_it_looks_as_the_notebook_does(shown):
+def test_it_has_the_theme_of_the_notebook(shown):
     _, _, found = shown
     assert found["dark"] == "rgb(20, 22, 26)"
 
 
-def test_what_nbconvert_makes_of_it_needs_no_kernel(shown):
+def test_the_output_of_nbconvert_needs_no_kernel(shown):
     path, home, _ = shown
     command = [BIN / "jupyter-nbconvert", "--to", "html", path.name]
     subprocess.run(command, cwd=path.parent, env=environment(home), check=True, capture_output=True, timeout=120)
     seen = drive(path.with_suffix(".html").as_uri(), "framed")
     [frame] = seen["found"]
     assert frame["where"].startswith("step 2 of ")
-    assert not any("anywidget" in one or "jupyter-widgets" in one for one in seen["asked"])
+    assert not any("anywidget" in one or "jupyter-widgets" in one for one in seen["requested"])
 
 
 def test_a_static_page_stays_when_everything_is_run_without_a_browser(tmp_path):
@@ -129,7 +131,7 @@ def test_a_static_page_stays_when_everything_is_run_without_a_browser(tmp_path):
     seen = drive(path.with_suffix(".html").as_uri(), "framed")
     assert len(seen["found"]) == 2
     for frame in seen["found"]:
-        assert frame["before"] == frame["after"]  # and does not grow or shrink for ever
+        assert frame["before"] == frame["after"]  # does not keep growing or shrinking
         height, content, scrolled = frame["after"]
         assert abs(height - content) < 3
         assert scrolled <= height + 1

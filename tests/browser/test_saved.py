@@ -1,4 +1,4 @@
-"""A page of `Trace.to_html`, opened from a file: it has everything with it, and asks for nothing."""
+"""Pages of `Trace.to_html` in Chromium, opened from a file: they contain everything and request nothing."""
 
 import base64
 import csv
@@ -35,9 +35,9 @@ def whole(trace, tmp_path_factory):
     [{"scheme": "light"}, {"scheme": "dark"}, {"scheme": "light", "width": 320}],
     ids=["light", "dark", "narrow"],
 )
-def test_every_step_by_keys_alone_with_the_network_gone(whole, look):
-    """`drive` fails if anything but the file is asked for, or if the page's policy refuses something."""
-    seen = drive(whole, "walk", look)
+def test_every_step_by_keys_alone_without_a_network(whole, look):
+    """`drive` fails on any request except for the file, and if the page's policy refuses something."""
+    seen = drive(whole, "tour", look)
     count = int(seen[0]["where"].split()[-1])
     assert [one["where"] for one in seen] == [f"step {i} of {count}" for i in range(1, count + 1)]
     for one in seen:
@@ -49,24 +49,24 @@ def test_every_step_by_keys_alone_with_the_network_gone(whole, look):
 
 def test_numbers_in_the_file_are_those_of_the_trace(whole, trace):
     at = "encoder.layers.1.self_attention"
-    views = [{"hash": f"#v=attention&at={at}&h=1&q=10&tab=word", "rows": "[data-way] tbody"}]
+    views = [{"hash": f"#v=attention&at={at}&h=1&q=10&tab=word", "rows": "[data-query-steps] tbody"}]
     [found] = drive(whole, "read", views)
     shown = [float(row[4]) for row in found["table"]]
     assert shown == pytest.approx(trace[f"{at}.weights"][1, 10].tolist(), abs=5e-4)
 
 
-def test_attention_alone_is_a_smaller_walk(trace, tmp_path):
+def test_attention_alone_is_a_smaller_tour(trace, tmp_path):
     trace.to_html(tmp_path / "attention.html", "attention")
-    seen = drive((tmp_path / "attention.html").as_uri(), "walk", {})
+    seen = drive((tmp_path / "attention.html").as_uri(), "tour", {})
     assert 5 <= len(seen) < 13
     for one in seen:
         assert one["violations"] == [], one["where"]
-        assert one["badges"] == []  # weights alone cannot be redone
+        assert one["badges"] == []  # weights alone cannot be recomputed
 
 
-def test_numbers_of_three_digits_come_out_within_them(trace, tmp_path):
+def test_float16_numbers_are_recomputed_within_three_digits(trace, tmp_path):
     trace.to_html(tmp_path / "half.html", half=True)
-    seen = drive((tmp_path / "half.html").as_uri(), "walk", {})
+    seen = drive((tmp_path / "half.html").as_uri(), "tour", {})
     badges = [badge for one in seen for badge in one["badges"]]
     assert 1e-6 < max(badges) < 5e-2
 
@@ -75,10 +75,10 @@ def test_a_hostile_sentence_is_only_text(tmp_path):
     hostile = load("street").trace(HOSTILE)
     hostile.to_html(tmp_path / "hostile.html", name="</title><script>alert(1)</script>")
     [found] = drive((tmp_path / "hostile.html").as_uri(), "read", [{"hash": "#v=sentence", "rows": "main"}])
-    assert found["heading"] == "A sentence goes in"
+    assert found["heading"] == "Sentence and translation"
 
 
-def test_a_frame_is_as_high_as_what_it_shows(trace, tmp_path):
+def test_a_frame_is_as_high_as_its_content(trace, tmp_path):
     page = f"<!doctype html><html lang=en><title>report</title><h1>A report</h1>{Frame.of(trace).html}<p>and more</p>"
     (tmp_path / "report.html").write_text(page)
     [frame] = drive((tmp_path / "report.html").as_uri(), "framed")["found"]
@@ -89,7 +89,7 @@ def test_a_frame_is_as_high_as_what_it_shows(trace, tmp_path):
     assert scrolled <= height + 1
 
 
-def test_the_dialog_saves_pictures_numbers_and_everything(trace, tmp_path):
+def test_the_dialog_saves_figures_numbers_and_everything(trace, tmp_path):
     at = "decoder.layers.1.cross_attention"
     hashes = [f"#v=attention&at={at}&h=2&q=8&tab=matrix&s={SENTENCE}", f"#v=tokens&s={SENTENCE}"]
     with running(open_served_model("street")) as server:
@@ -136,8 +136,8 @@ def test_the_dialog_of_a_saved_page_has_what_needs_no_model(whole, tmp_path):
     assert found["beyond"] <= 0
 
 
-def test_a_widget_in_a_page_that_plays_vs_code(trace, tmp_path):
-    """Its colours are those of the body's class; two stand in one page and leave its styles and address alone."""
+def test_a_widget_in_a_page_that_imitates_vs_code(trace, tmp_path):
+    """Its theme is that of the body's class; two widgets on one page leave its styles and URL unchanged."""
     page = tmp_path / "host.html"
     style = "<style>p { color: rgb(1, 2, 3) } h2 { display: none }</style>"
     page.write_text(
@@ -149,7 +149,7 @@ def test_a_widget_in_a_page_that_plays_vs_code(trace, tmp_path):
     given = tmp_path / "given.json"
     given.write_text(json.dumps({"script": script(), "answers": answers}))
     found = drive(page.as_uri(), "widget", {"from": str(given)})
-    assert found["headings"] == ["Encoder layer 0 · self-attention", "A sentence goes in"]
+    assert found["headings"] == ["Encoder layer 0 · self-attention", "Sentence and translation"]
     assert (found["dark"], found["light"]) == ("rgb(20, 22, 26)", "rgb(255, 255, 255)")
     assert found["margin"] == "rgb(1, 2, 3)"
     assert found["violations"] == []

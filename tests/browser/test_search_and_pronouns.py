@@ -1,4 +1,4 @@
-"""The search tree and "who is it?": their numbers are Python's, keys reach all, the verdict is the computed one."""
+"""Search tree and pronoun resolution in Chromium: numbers and verdicts are Python's, keys reach everything."""
 
 from urllib.parse import parse_qs
 
@@ -39,12 +39,12 @@ def selected(hash_: str) -> dict[str, str]:
 
 
 def branching(tree) -> int:
-    """A node of the second hypothesis just behind where it leaves the best one."""
+    """The first node of the second hypothesis that is not in the best one."""
     best = set(tree.path(tree.ended[0]))
     return next(node for node in tree.path(tree.ended[1]) if node not in best)
 
 
-def test_the_tree_has_the_searchs_numbers_and_is_walked_by_keys(port, street, tree):
+def test_the_tree_has_the_searchs_numbers_and_is_navigated_by_keys(port, street, tree):
     leaves = next(n for n, fate in enumerate(tree.fate) if fate in DROPPED and tree.parent[n] > 0)
     keys = ["Home", "ArrowRight", "ArrowRight", "ArrowLeft", "End", "ArrowDown", " ", "ArrowDown", "Enter"]
     found = drive(port, "tree", {"hash": address(v="beam"), "keys": keys, "force": address(v="beam", node=leaves)})
@@ -61,13 +61,13 @@ def test_the_tree_has_the_searchs_numbers_and_is_walked_by_keys(port, street, tr
     assert max(found["badges"]) < 1e-9
 
     best = tree.path(tree.ended[0])
-    walked = {step["key"]: step for step in found["walked"][:5]}
-    assert [step["node"] for step in found["walked"][:5]] == [0, best[0], best[1], best[0], best[-1]]
-    assert walked["Home"]["why"] == "the start"
-    for step in found["walked"]:
+    moves = {step["key"]: step for step in found["moves"][:5]}
+    assert [step["node"] for step in found["moves"][:5]] == [0, best[0], best[1], best[0], best[-1]]
+    assert moves["Home"]["why"] == "the start"
+    for step in found["moves"]:
         assert step["why"].startswith(tree.why(step["node"])), step
         assert step["focus"] == "tree"
-    last = found["walked"][-1]
+    last = found["moves"][-1]
     if any(last["node"] in tree.path(end) for end in tree.ended):
         which = next(i for i, end in enumerate(tree.ended) if last["node"] in tree.path(end))
         assert selected(last["hash"]).get("y", "0") == str(which)
@@ -85,19 +85,19 @@ def test_another_hypothesis_is_followed_by_every_screen(port, street, tree):
     keys = ["Enter"]
     start = address(v="beam", node=node)
     found = drive(port, "tree", {"hash": start, "keys": keys, "force": address(v="beam", node=1)})
-    [step] = found["walked"]
+    [step] = found["moves"]
     assert selected(step["hash"])["y"] == "1"
     assert "node" not in selected(step["hash"])  # the node is now a token of the translation
     assert selected(step["hash"])["q"] == str(len(tree.path(node)) - 1)
     assert found["translation"].replace(" ", "") == "".join(piece.lstrip("▁") for piece in second.target)
     at, query = "decoder.layers.1.cross_attention", len(tree.path(node)) - 1
-    view = {"hash": address(v="attention", at=at, h=0, q=query, tab="word", y=1), "rows": "[data-way] tbody"}
+    view = {"hash": address(v="attention", at=at, h=0, q=query, tab="word", y=1), "rows": "[data-query-steps] tbody"}
     [table] = drive(port, "read", [view])
     weights = second[f"{at}.weights"][0, query].tolist()
     assert [number(row[4]) for row in table["table"]] == pytest.approx(weights, abs=SHOWN)
 
 
-def test_ends_are_ranked_anew_as_the_formula_says(port, tree):
+def test_finished_hypotheses_are_re_ranked_by_the_formula(port, tree):
     penalties = [0, 60, 100, 200]
     found = drive(port, "ranking", {"hash": address(v="beam"), "penalties": penalties})
     for penalty, seen in zip(penalties, found, strict=True):
@@ -112,22 +112,22 @@ def test_ends_are_ranked_anew_as_the_formula_says(port, tree):
     assert own == [str(place + 1) for place in range(len(tree.ended))]  # 1.00 is the search's own
 
 
-def test_who_it_is_has_pythons_numbers_and_verdict(port, street):
-    """By the form alone: the page finds the word, and the sentence beside it among its examples."""
-    found = drive(port, "who", {"hash": address(v="who"), "press": True})
-    assert selected(found["hash"])["who"] == "it"
+def test_pronoun_resolution_has_pythons_numbers_and_verdict(port, street):
+    """With the form's defaults: the explorer finds the pronoun, and the second sentence among its examples."""
+    found = drive(port, "pronoun", {"hash": address(v="pronoun"), "press": True})
+    assert selected(found["hash"])["pronoun"] == "it"
     assert selected(found["hash"])["i"] == "tired=wide"
-    who = resolve_pronoun(street, SENTENCE, swap=("tired", "wide"))
+    verdict = resolve_pronoun(street, SENTENCE, swap=("tired", "wide"))
     assert found["verdicts"] == [
-        [reading.candidates[reading.verdict], " ".join(reading.in_words.split())] for reading in who.readings
+        [reading.candidates[reading.verdict], " ".join(reading.in_words.split())] for reading in verdict.readings
     ]
     assert found["badges"]
     assert max(found["badges"]) < 1e-4
     rows = {row["kind"]: row for row in found["rows"]}
-    kinds = {row.kind for reading in who.readings for row in reading.evidence}
+    kinds = {row.kind for reading in verdict.readings for row in reading.evidence}
     assert rows.keys() == kinds
     for kind in kinds:
-        both = [next(row for row in reading.evidence if row.kind == kind) for reading in who.readings]
+        both = [next(row for row in reading.evidence if row.kind == kind) for reading in verdict.readings]
         values = [value for row in both for value in row.values]
         cells = [number(cell.removesuffix(" %")) for cell in rows[kind]["cells"]]
         if kind == "following":
@@ -138,15 +138,14 @@ def test_who_it_is_has_pythons_numbers_and_verdict(port, street):
         assert rows[kind]["points"] == points
 
 
-def test_undecided_and_unasked_are_said_in_a_sentence(port, street):
-    asked = address(v="who", s=UNDECIDED, who="it", c="old,street")
-    found = drive(port, "who", {"hash": asked})
+def test_undecided_and_missing_pronouns_are_explained(port, street):
+    found = drive(port, "pronoun", {"hash": address(v="pronoun", s=UNDECIDED, pronoun="it", c="old,street")})
     [reading, *_] = resolve_pronoun(street, UNDECIDED, candidates=["old", "street"]).readings
     assert reading.verdict is None
     assert found["verdicts"][0] == ["", reading.in_words]
-    none = {"look": {}, "hashes": [address(v="who", s="The dog was tired."), address(v="beam", t="Das Tier")]}
-    [nobody, given] = drive(port, "barriers", none)
-    assert "None of the words known here as pronouns" in nobody["text"]
+    none = {"look": {}, "hashes": [address(v="pronoun", s="The dog was tired."), address(v="beam", t="Das Tier")]}
+    [no_pronoun, given] = drive(port, "barriers", none)
+    assert "This sentence contains no known pronoun" in no_pronoun["text"]
     assert "The translation was given" in given["text"]
 
 
@@ -161,8 +160,8 @@ def test_no_barriers(port, tree, look):
         address(v="beam", node=branching(tree)),
         address(v="beam", node=dropped, y=1, a=40),
         address(v="beam", t="Das Tier"),
-        address(v="who", who="it", c="animal,street", i="tired=wide"),
-        address(v="who", s=UNDECIDED, who="it", c="old,street", i="tired=wide"),
+        address(v="pronoun", pronoun="it", c="animal,street", i="tired=wide"),
+        address(v="pronoun", s=UNDECIDED, pronoun="it", c="old,street", i="tired=wide"),
     ]
     for seen in drive(port, "barriers", {"look": look, "hashes": hashes}):
         assert seen["violations"] == [], seen["hash"]

@@ -1,4 +1,4 @@
-"""Add, normalise, feed forward, and the output: what the page shows is the trace, in whatever order a model has it."""
+"""Residual, norm, feed-forward and the output in Chromium: the numbers are the trace's, pre-norm and post-norm."""
 
 import math
 
@@ -43,12 +43,12 @@ def trace():
 
 
 def place(trace, stack):
-    """The last layer of a stack, by an attention that stands in it."""
+    """An attention of the last layer of a stack."""
     return next(name for name in reversed(trace.attentions) if name.startswith(stack))
 
 
 def rows_around(trace, layer, part, position, before):
-    """What the page shows around a sub-layer, in the model's order: name, numbers."""
+    """The rows that are shown around a sub-layer, in the model's order: name, numbers."""
     config, name = trace.config, f"{layer}.{part}"
     residual, out = trace[f"{name}_norm.residual"][position], trace[f"{name}.output"][position]
     x = trace[before][position]
@@ -75,7 +75,7 @@ def check_layer(port, trace, stack, position, text):
     ]
     hash_of = address(v="sublayers", at=at, q=position, **text)
     select = {"mean": "[data-mean]", "sigma": "[data-sigma]", "neurons": "[data-neurons] tbody tr > :is(th, td)"}
-    select |= {part: f"[data-numbers=around-{part}] tbody :is(th, td)" for part in parts}
+    select |= {part: f"[data-numbers=residual-{part}] tbody :is(th, td)" for part in parts}
     [found] = drive(port, "texts", {"views": [{"hash": hash_of, "select": select}]})
 
     before = f"{stack}.input" if index == 0 else f"{stack}.layers.{index - 1}.hidden"
@@ -99,7 +99,7 @@ def check_layer(port, trace, stack, position, text):
 
     hidden = trace[f"{layer}.feed_forward.hidden"][position]
     lengths = hidden.abs() * trace.parameter(f"{layer}.feed_forward.down_proj.weight").norm(dim=0)
-    awake = min(10, int((lengths > 0).sum()))  # relu may leave fewer than ten, and those at 0 have no order
+    awake = min(10, int((lengths > 0).sum()))  # relu may leave fewer than ten, and zeros have no order
     best = lengths.topk(awake)
     cells = [found["neurons"][i : i + 4] for i in range(0, 40, 4)][:awake]
     assert [int(row[0]) for row in cells] == best.indices.tolist()
@@ -163,26 +163,27 @@ def test_layers_and_outputs_of_other_models(kind):
 
 
 def test_the_feed_forwards_of_the_map_lead_to_it(street, trace):
-    """By a bar of the map to a layer's feed-forward; a neuron that is chosen shows which tokens fire it."""
+    """A bar of the map opens a layer's feed-forward; a selected neuron shows its activation at every token."""
     at = "encoder.layers.0.self_attention"
     bars = ".stack .layer:last-child button"
     start = {"hash": address(v="sentence"), "press": [f"{bars} >> nth=1"], "select": {
         "current": f"{bars}[aria-current=page] .part", "bars": ".stack button .part"}}  # fmt: skip
-    neuron = {"hash": address(v="sublayers", at=at, n=7), "press": ["[data-firing] button >> nth=1"], "select": {
-        "fires": "[data-firing] [data-value]", "tokens": "[data-firing] bdi", "cause": "[data-cause]"}}  # fmt: skip
-    opened, fired = drive(street, "texts", {"views": [start, neuron]})
+    neuron = {"hash": address(v="sublayers", at=at, n=7), "press": ["[data-activations] button >> nth=1"], "select": {
+        "activations": "[data-activations] [data-value]", "tokens": "[data-activations] bdi",
+        "cause": "[data-cause]"}}  # fmt: skip
+    opened, neuron_view = drive(street, "texts", {"views": [start, neuron]})
     assert opened["heading"].startswith("Encoder layer 0")
     assert opened["hash"].endswith(f"at={at}&part=feed_forward")
     assert opened["current"] == ["feed-forward"]
     assert opened["bars"].count("feed-forward") == trace.config.encoder_layers + trace.config.decoder_layers
     hidden = trace["encoder.layers.0.feed_forward.hidden"][:, 7]
-    assert [number(one) for one in fired["fires"]] == pytest.approx(hidden.tolist(), abs=SHOWN)
-    assert len(fired["tokens"]) == len(trace.source)
-    assert number(fired["cause"][0].split()[-1]) == pytest.approx(float(hidden[1]), abs=SHOWN)
-    assert "q=1&n=7" in fired["hash"]
+    assert [number(one) for one in neuron_view["activations"]] == pytest.approx(hidden.tolist(), abs=SHOWN)
+    assert len(neuron_view["tokens"]) == len(trace.source)
+    assert number(neuron_view["cause"][0].split()[-1]) == pytest.approx(float(hidden[1]), abs=SHOWN)
+    assert "q=1&n=7" in neuron_view["hash"]
 
 
-def test_wide_matrices_are_fetched_when_somebody_asks():
+def test_wide_matrices_are_fetched_on_request():
     model = served("plain", d_model=512, n_heads=8, d_ff=2048, encoder_layers=2, decoder_layers=2)
     trace = model.translator.trace(WORDS, "Das Tier")
     at, text = "encoder.layers.1.self_attention", {"s": WORDS, "t": "Das Tier"}

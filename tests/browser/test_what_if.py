@@ -1,4 +1,4 @@
-"""The what-if bench: what it shows is what Python says, all of it by keys, and undoing undoes."""
+"""What-if in Chromium: its numbers are Python's, keys reach everything, and undoing restores the original."""
 
 import json
 from urllib.parse import urlencode
@@ -14,7 +14,7 @@ from tests.server.running import WORDS, running, served
 pytestmark = needs_chromium
 SENTENCE = "The animal didn't cross the street because it was too tired."
 SHOWN = 5e-4
-"""Half of the last digit that tables show."""
+"""Half a unit of the last digit in tables."""
 SELF, CROSS = "encoder.layers.1.self_attention", "decoder.layers.1.cross_attention"
 WIDE = {"kind": "replace-word", "old": "tired", "new": "wide"}
 
@@ -44,13 +44,13 @@ def number(text: str) -> float:
 
 
 def length_at(tensor, position: int) -> float:
-    """Of a position's vector; of keys and values, of all heads together."""
+    """The length of a position's vector; for keys and values, over all heads."""
     return float((tensor[:, position] if tensor.dim() == 3 else tensor[position]).norm())
 
 
-def test_another_word_changes_who_it_is_and_undoing_restores_it(port, translator, before):
+def test_another_word_changes_the_pronoun_and_undoing_restores_it(port, translator, before):
     given = {"hash": address(v="whatif", at=SELF, q=0), "old": "tired", "new": "wide"}
-    found = drive(port, "bench", given)
+    found = drive(port, "replaceWord", given)
     own = translator.what_if(before, translator.replacing(before, "tired", "wide"))
     assert found["changed"]["before"] == before.translation
     assert found["changed"]["after"] == own.after.translation
@@ -60,7 +60,7 @@ def test_another_word_changes_who_it_is_and_undoing_restores_it(port, translator
     assert "sie" in found["changed"]["bar"].split()
     assert [tuple(pair) for pair in found["words"]] == own.changed_words
     for row, difference, first, then in zip(
-        found["deltas"], own.differences, before.log_probabilities, own.kept, strict=True
+        found["deltas"], own.differences, before.log_probabilities, own.original_log_probabilities, strict=True
     ):
         assert [number(row[i]) for i in (1, 3, 4)] == pytest.approx([difference, first, then], abs=SHOWN)
     assert number(found["sum"]) == pytest.approx(sum(own.differences), abs=SHOWN)
@@ -83,7 +83,7 @@ def test_forms_begin_with_what_is_chosen(port):
     assert [one["changes"] for one in found.values()] == [
         [{"kind": "replace-word", "old": "it", "new": "Das"}],
         [{"kind": "remove-head", "at": SELF, "head": 2}],
-        [{"kind": "cut-edge", "at": SELF, "query": 10, "key": 1, "head": 2}],
+        [{"kind": "remove-edge", "at": SELF, "query": 10, "key": 1, "head": 2}],
         [{"kind": "uniform-attention", "at": SELF, "head": 2}],
         [{"kind": "skip-feed-forward", "at": "encoder.layers.1"}],
         [{"kind": "replace-matrices", "at": SELF, "by": "encoder.layers.0.self_attention"}],
@@ -107,27 +107,27 @@ def test_views_under_changes_have_no_barrier_and_say_the_difference(port, look, 
         {"v": "attention", "at": SELF, "q": 8, "tab": "compare", "ab": "b-a"},
         {"v": "tokens", "at": SELF, "q": 12, "ab": "b-a"},
         {"v": "sublayers", "at": CROSS, "q": 8, "ab": "b-a"},
-        {"v": "bridge", "at": SELF, "q": 12, "ab": "b-a"},
-        {"v": "film", "at": CROSS, "q": 9, "ab": "b-a"},
+        {"v": "memory", "at": SELF, "q": 12, "ab": "b-a"},
+        {"v": "decoding", "at": CROSS, "q": 9, "ab": "b-a"},
         {"v": "sentence", "ab": "b-a"},
         {"v": "beam", "ab": "b-a"},
-        {"v": "who", "ab": "b-a"},
+        {"v": "pronoun", "ab": "b-a"},
     ]
     seen = drive(port, "under", {"look": look, "hashes": [address(WIDE, **view) for view in views]})
     for one in seen:
         assert one["violations"] == [], one["hash"]
         assert one["beyond"] <= 0, f"{one['hash']} is wider than the page"
         assert all(difference < 1e-4 for difference in one["badges"]), one["hash"]
-    bench, word, matrix, heads, _, tokens, sublayers, bridge, film, sentence, search, who = seen
+    what_if, word, matrix, heads, _, tokens, sublayers, memory, decoding, sentence, search, pronoun = seen
     after, then = (trace[f"{CROSS}.weights"][1, 8] for trace in (own, before))
     for row, now, was in zip(word["table"], after.tolist(), then.tolist(), strict=True):
         assert [number(row[i]) for i in (3, 4, 5)] == pytest.approx([was, now, now - was], abs=SHOWN)
     assert number(matrix["says"][0].split()[-1]) == pytest.approx(float(after[1] - then[1]), abs=SHOWN)
-    elsewhere = (own[f"{SELF}.weights"] - before[f"{SELF}.weights"]).abs().sum(-1).mean(-1) / 2
-    assert heads["moved"][-4:] == pytest.approx(elsewhere.tolist(), abs=1e-6)
-    assert [one["hash"] for one in seen if one["note"]] == [who["hash"]]
-    assert "no difference" in who["note"][0]
-    for one, at, count in ((tokens, 12, 3), (sublayers, 8, 10), (bridge, 12, 5), (film, 9, 4)):
+    moved = (own[f"{SELF}.weights"] - before[f"{SELF}.weights"]).abs().sum(-1).mean(-1) / 2
+    assert heads["moved"][-4:] == pytest.approx(moved.tolist(), abs=1e-6)
+    assert [one["hash"] for one in seen if one["note"]] == [pronoun["hash"]]
+    assert "no difference" in pronoun["note"][0]
+    for one, at, count in ((tokens, 12, 3), (sublayers, 8, 10), (memory, 12, 5), (decoding, 9, 4)):
         assert len(one["changed"]) == count
         for name, was, by, share in one["changed"]:
             then, change = length_at(before[name], at), length_at(own[name] - before[name], at)
@@ -136,11 +136,11 @@ def test_views_under_changes_have_no_barrier_and_say_the_difference(port, look, 
             assert number(share.removesuffix(" %")) == pytest.approx(100 * change / then, abs=0.6)
     assert sentence["words"] == [["es", "sie"], ["müde", "breit"]]
     scores = [[trace.tree.score[node] for node in trace.tree.ended] for trace in (own, before)]
-    assert [number(row[2]) for row in search["ends"] if row[2] != "—"] == pytest.approx(scores[0], abs=SHOWN)
-    assert [number(row[1]) for row in search["ends"] if row[1] != "—"] == pytest.approx(scores[1], abs=SHOWN)
+    assert [number(row[2]) for row in search["finished"] if row[2] != "—"] == pytest.approx(scores[0], abs=SHOWN)
+    assert [number(row[1]) for row in search["finished"] if row[1] != "—"] == pytest.approx(scores[1], abs=SHOWN)
     ranked = {(one.at, one.head): one.loss for one in translator.rank_heads([SENTENCE], [before.translation])}
-    assert len(bench["heads"]) == len(ranked)
-    for name, text in bench["heads"]:
+    assert len(what_if["heads"]) == len(ranked)
+    for name, text in what_if["heads"]:
         at, head = name.split()
         assert number(text) == pytest.approx(-ranked[at, int(head)] * before.steps, abs=6e-3)
 
@@ -158,14 +158,14 @@ def test_other_kinds_of_models(options):
     change = {"kind": "remove-head", "at": "decoder.layers.0.cross_attention", "head": 1}
     text = {"s": WORDS, "t": WORDS}
     views = [{"v": "whatif", **text}, {"v": "attention", "tab": "word", "ab": "b-a", **text}]
-    views += [{"v": view, "ab": "b-a", **text} for view in ("tokens", "sublayers", "bridge", "film")]
+    views += [{"v": view, "ab": "b-a", **text} for view in ("tokens", "sublayers", "memory", "decoding")]
     with running(served("plain", **options)) as server:
         hashes = [address(change, **view) for view in views]
-        bench, word, *vectors = drive(server.port, "under", {"look": {}, "hashes": hashes})
+        what_if, word, *vectors = drive(server.port, "under", {"look": {}, "hashes": hashes})
     model = served("plain", **options).translator.model
-    assert len(bench["heads"]) == len(attentions(model)) * model.config.n_heads
+    assert len(what_if["heads"]) == len(attentions(model)) * model.config.n_heads
     assert len(word["table"]) > 5
-    assert bench["violations"] == word["violations"] == []
+    assert what_if["violations"] == word["violations"] == []
     for view in vectors:
         assert view["changed"], view["hash"]
         assert view["violations"] == view["note"] == []
@@ -190,17 +190,17 @@ def test_sixty_tokens_and_512_columns_stay_fluid_under_changes():
     assert max(found["redraw"].values()) < 50, found["redraw"]
 
 
-def test_what_cannot_be_subtracted_is_said(port):
+def test_different_lengths_have_no_difference_and_show_b(port):
     longer = {"kind": "replace-word", "old": "animal", "new": "animal in the street"}
-    views = [{"v": "attention", "at": SELF, "tab": "matrix", "ab": "b-a"}, {"v": "bridge", "ab": "b-a"}]
-    matrix, bridge = drive(port, "under", {"look": {}, "hashes": [address(longer, **view) for view in views]})
+    views = [{"v": "attention", "at": SELF, "tab": "matrix", "ab": "b-a"}, {"v": "memory", "ab": "b-a"}]
+    matrix, memory = drive(port, "under", {"look": {}, "hashes": [address(longer, **view) for view in views]})
     assert "16 × 16" in matrix["note"][0]
-    assert "16 positions" in bridge["note"][0]
-    assert bridge["badges"], "below it is B"
+    assert "16 positions" in memory["note"][0]
+    assert memory["badges"], "below it is B"
 
 
 def test_no_badge_claims_a_step_that_a_change_has_replaced(port):
-    """An even attention's scores are not q · k, and a removed head's z is not its sum: neither can be redone."""
+    """The scores of a uniform attention are not q · k, and a removed head's z is not its sum: no badge."""
     changes = [
         UniformAttention(at=SELF, head=1).model_dump(mode="json"),
         RemoveHead(at=CROSS, head=2).model_dump(mode="json"),
@@ -211,16 +211,16 @@ def test_no_badge_claims_a_step_that_a_change_has_replaced(port):
         for at, head in ((SELF, 1), (CROSS, 2), (CROSS, 0))
         for tab in ("word", "matrix", "heads")
     ]
-    views.append({"v": "bridge"})
+    views.append({"v": "memory"})
     seen = drive(port, "under", {"look": {}, "hashes": [address(*changes, **view) for view in views]})
     assert all(difference < 1e-4 for one in seen for difference in one["badges"])
     assert seen[0]["badges"] == seen[3]["badges"] == []
-    assert seen[6]["badges"], "another head's steps are still redone"
+    assert seen[6]["badges"], "other heads' steps are still recomputed"
 
 
-def test_a_ranked_head_is_removed_by_keys_and_a_strangers_address_is_told(port):
-    strange = address({"kind": "remove-head", "at": "decoder.layers.9.cross_attention", "head": 0}, v="whatif")
-    found = drive(port, "ranked", {"hash": address(v="whatif"), "strange": strange})
+def test_a_ranked_head_is_removed_by_keys_and_an_invalid_url_is_explained(port):
+    invalid = address({"kind": "remove-head", "at": "decoder.layers.9.cross_attention", "head": 0}, v="whatif")
+    found = drive(port, "ranked", {"hash": address(v="whatif"), "invalid": invalid})
     assert json.loads(found["removed"]) == [{"kind": "remove-head", "at": "encoder.layers.0.self_attention", "head": 3}]
     assert found["focus"] == "encoder.layers.0.self_attention 3"
     assert found["again"] is None

@@ -115,7 +115,7 @@ def test_a_built_in_model_stays_as_it_is(files):
     before = (find_model("street") / "manifest.json").read_bytes()
     lines, stderr = run("street", *files[:4], "--choose")
     assert lines
-    assert "The heads of a built-in model stay as they are" in stderr
+    assert "The heads of a built-in model are not changed: copy the model directory" in stderr
     assert (find_model("street") / "manifest.json").read_bytes() == before
 
 
@@ -138,7 +138,7 @@ def test_words_between_spaces_are_counted_as_they_stand(tmp_path):
     [
         ("0-0\n", "1 lines for 2 pairs; expected one line per pair"),
         ("0-0\n0:1\n", "gold, line 2: '0:1' is not a link"),
-        ("0-0\n0-9\n", "gold, line 2: the link 0-9 is out of range for a pair of 2 and 2 words"),
+        ("0-0\n0-9\n", "gold, line 2: the link 0-9 is out of range for 2 source and 2 target words"),
     ],
 )
 def test_gold_that_does_not_fit_is_named_with_its_place(tmp_path, gold, message):
@@ -157,7 +157,10 @@ def test_what_cannot_be_asked_is_one_sentence(tmp_path, files):
         (["nowhere", *files[:4]], "There is no directory nowhere"),
         (["street", *files[:4], "--words", "letters"], "neither apart nor spaces"),
         (["street", "--source", files[1]], "give the target file as well"),
-        (["street", *files[:4], "--target-language", "de"], "has no language 'de': it is not multilingual"),
+        (
+            ["street", *files[:4], "--target-language", "de"],
+            "does not support the language 'de': it was trained for one language pair",
+        ),
     ):
         done = glassformer("align", *arguments)
         assert done.returncode == 1

@@ -93,8 +93,8 @@ def shape_and_start(here: Path) -> list[str]:
 
 
 WRONG = {
-    "no source": (lambda here: ["--out", "run"], "--source is missing: name the file with the source sentences"),
-    "no out": (lambda here: corpus(here)[:-2], "--out is missing: name the directory for the run"),
+    "no source": (lambda here: ["--out", "run"], "--source is missing: give the file with the source sentences"),
+    "no out": (lambda here: corpus(here)[:-2], "--out is missing: give the directory for the run"),
     "absent file": (asking("--source", "nowhere.en"), "nowhere.en cannot be read: No such file"),
     "a directory": (asking("--source", "."), "cannot be read: Is a directory"),
     "unequal lines": (with_file("train.target", b"eins\nzwei\n"), "30 lines and train.target has 2"),
@@ -114,7 +114,7 @@ WRONG = {
         "line 2: expected one tab between source and target, found 0",
     ),
     "broken JSON": (one_file("pairs.jsonl", b'{"source": "a", "target": "b"}\n{"source"\n'), "line 2: not valid JSON"),
-    "JSON without target": (one_file("pairs.jsonl", b'{"source": "a"}\n'), "line 1: must be like"),
+    "JSON without target": (one_file("pairs.jsonl", b'{"source": "a"}\n'), 'line 1: expected {"source": "'),
     "dev target alone": (asking("--dev-target", "train.target"), "data.dev_source is not: give both"),
     "dev absent": (asking("--dev-source", "no.en", "--dev-target", "no.de"), "no.en cannot be read"),
     "test unequal": (
@@ -128,15 +128,26 @@ WRONG = {
     "a word for a number": (asking("--set", "training.updates=many"), "training.updates = 'many' should be"),
     "out of range": (asking("--set", "training.label_smoothing=1.5"), "should be less than 1"),
     "negative": (asking("--set", "training.learning_rate=-1"), "should be greater than 0"),
+    "one beta": (
+        asking("--set", "training.betas=[0.9]"),
+        "training.betas = [0.9] should have at least 2 items, not 1.",
+    ),
+    "a number for a section": (asking("--set", "tokenizer=3"), "tokenizer = 3 should contain named options."),
     "uneven heads": (asking("--set", "model.n_heads=5"), "cannot be split evenly into n_heads = 5"),
     "updates and epochs": (asking("--set", "training.updates=5", "--set", "training.epochs=2"), "use only one of them"),
-    "too many parts": (asking("--set", "training.parts=999"), "leaves fewer than 16 tokens per part"),
+    "too many micro-batches": (
+        asking("--set", "training.micro_batches=999"),
+        "leaves fewer than 16 tokens per micro-batch",
+    ),
     "vocabulary by the model": (asking("--set", "model.vocab_size=99"), "set tokenizer.vocab_size instead"),
     "no equals sign": (
         asking("--set", "training.updates"),
         "should be SECTION.OPTION=VALUE, as in --set training.updates=1000",
     ),
-    "set into no section": (asking("--set", "out.here=1"), "There is no section 'out'"),
+    "set into no section": (
+        asking("--set", "out.here=1"),
+        "'out.here' cannot be set: 'out' is a single value, not a section",
+    ),
     "not a TOML file": (lambda here: [*corpus(here), "train.source"], "should be a .toml file"),
     "broken TOML": (toml("out = \n"), "run.toml is not readable as TOML"),
     "absent TOML": (lambda here: ["no.toml"], "no.toml cannot be read"),
@@ -144,10 +155,13 @@ WRONG = {
     "occupied directory": (occupied, "other contains other files (thesis.tex) and no run.toml"),
     "a file in the way": (a_file_in_the_way, "taken is not a directory"),
     "start from nothing": (asking("--finetune", "nothing"), "There is no directory nothing"),
-    "start from ids only": (model_without_tokenizer, "has no tokenizer: the model takes ids, not text"),
+    "start from ids only": (model_without_tokenizer, "has no tokenizer: the model takes token ids, not text"),
     "start from damage": (damaged_model, "model"),
     "start with another vocabulary": (another_vocabulary, "vocab_size 500 instead of 400"),
-    "start with another shape": (shape_and_start, "The model's shape is that of finished: leave out model.preset"),
+    "start with another shape": (
+        shape_and_start,
+        "Fine-tuning keeps the shape of finished: leave out model.preset (--preset)",
+    ),
 }
 
 

@@ -12,7 +12,7 @@ import torch
 
 from glassformer.builtin.street import PRONOUN_EXAMPLES
 from glassformer.cli.demo import OPTIONS
-from glassformer.cli.keys_values import whose_keys_and_values
+from glassformer.inspection.interventions.cross_attention_report import whose_keys_and_values
 from glassformer.model import PRESETS, Transformer, preset, save_model, taps
 from tests.models import build
 from tests.processes import COMMAND, ROOT, glassformer
@@ -51,6 +51,7 @@ def test_names_are_never_cut_in_a_pipe(saved):
         (["describe", "nowhere"], "nowhere is neither a model directory nor a preset"),
         (["describe", "[/red]"], "[/red] is neither a model directory nor a preset"),
         (["describe", "."], "has no manifest.json"),
+        (["street", __file__], "test_cli.py is a file: choose another name for the directory."),
     ],
 )
 def test_what_a_user_can_cause_is_one_sentence(arguments, message):

@@ -117,10 +117,13 @@ def test_a_decoder_of_one_layer_is_labelled_truthfully(tmp_path):
         ([SENTENCE, "--head", "9"], "Head 9 of encoder.layers.0.self_attention is out of range (0 to 3)"),
         ([SENTENCE, "--at", "nowhere"], "The model has no attention 'nowhere'; it has encoder.layers.0"),
         ([SENTENCE, "--pronoun", "dog"], "There is no word 'dog'"),
-        ([SENTENCE, "--pronoun", "it", "--swap", "tired"], "two words with = between them"),
+        ([SENTENCE, "--pronoun", "it", "--swap", "tired"], "--swap tired should be OLD=NEW"),
         ([SENTENCE, "--pronoun", "it", "--head", "1"], "--head has no effect with --pronoun"),
         ([SENTENCE, "--pronoun", "it", "--cross-attention"], "choose one of them"),
-        ([SENTENCE, "--swap", "tired=wide"], "--swap has no effect without --pronoun and --cross-attention"),
+        (
+            [SENTENCE, "--swap", "tired=wide"],
+            "--swap has no effect here: leave it out, or add --pronoun or --cross-attention",
+        ),
         ([], "Expected one sentence to explain, in quotes; there are 0"),
         ([" "], "The sentence is empty"),
         (["The cat slept because it was tired.", "--pronoun", "it"], "At least two candidates are needed for 'it'"),
@@ -145,7 +148,7 @@ def test_models_without_words_or_self_attention_say_so(tmp_path):
     assert "This model's decoder has no self-attention" in done.stderr
     assert explain(directory, "It slept.", "--at", "decoder.layers.0.cross_attention").returncode == 0
     done = explain(directory, "--cross-attention")
-    assert "Which sentences?" in done.stderr
+    assert "No sentences were given: put them after the model, or use --source FILE." in done.stderr
 
 
 def test_help_is_instant():
@@ -160,7 +163,7 @@ def test_help_is_instant():
 
 # ---- docs --------------------------------------------------------------------------------------------------------
 
-PRONOUN_PAGE = (ROOT / "docs/who-is-it.md").read_text()
+PRONOUN_PAGE = (ROOT / "docs/pronoun-resolution.md").read_text()
 PAGE = (ROOT / "docs/decoder-keys-and-values.md").read_text()
 
 

@@ -53,7 +53,7 @@ def test_a_sentence_becomes_a_file(tmp_path):
     ("arguments", "message"),
     [
         ([], "--html needs a sentence to show"),
-        ([SENTENCE, "--detail", "all"], "--detail is one of attention, full, not 'all'"),
+        ([SENTENCE, "--detail", "all"], "Unknown --detail 'all'; choose one of attention, full"),
         ([SENTENCE, "--detail", "attention", "nowhere/page.html"], "cannot be written"),
     ],
 )

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from glassformer.builtin.street import PRONOUN_EXAMPLES
-from glassformer.cli.line_io import MAX_LINE_BYTES, one_line
+from glassformer.cli.common.line_io import MAX_LINE_BYTES, one_line
 from tests.processes import COMMAND, glassformer
 from tests.small_translator import saved
 
@@ -113,8 +113,8 @@ def test_two_thousand_hostile_lines_give_as_many(small):
     for number, (line, answer) in enumerate(zip(lines, answers, strict=True)):
         read = line.removesuffix(b"\r").decode(errors="replace")
         assert bool(read.removeprefix("\ufeff" if number == 0 else "").strip()) or answer == ""
-    assert "not UTF-8 in line" in stderr
-    assert "too long: it was translated in" in stderr
+    assert "is not UTF-8 in lines " in stderr
+    assert "too long and was translated in" in stderr
 
 
 def test_a_line_of_a_megabyte_is_one_line(small):
@@ -122,15 +122,15 @@ def test_a_line_of_a_megabyte_is_one_line(small):
     assert len(line) > 2**20
     out, stderr = run("translate", small, "--beam", "1", "--max-length-ratio", "0.01", stdin=b"a\n" + line + b"\nb\n")
     assert out.count(b"\n") == 3
-    assert "line 2 was too long" in stderr
+    assert "Line 2 was too long" in stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "stdin", "message"),
     [
         (["nowhere"], b"", "There is no directory nowhere"),
-        (["street", "absent.txt"], b"", "There is no file 'absent.txt'. To translate a single word"),
-        (["street", "--top-k", "3"], b"a", "--top-k has no effect without --sample"),
+        (["street", "absent.txt"], b"", "There is no file 'absent.txt'. To translate a single word, use a pipe"),
+        (["street", "--top-k", "3"], b"a", "--top-k has no effect without --sample: add --sample"),
         (["street", "--sample", "--diversity", "1"], b"a", "--diversity has no effect with --sample"),
         (["street", "--suppress", "notatoken"], b"a", "'notatoken' is not a token of this model"),
         (["street", "--temperature", "0", "--sample"], b"a", "temperature"),

@@ -9,7 +9,7 @@ from glassformer import Trace, Translator
 from glassformer.builtin import street
 from glassformer.cli import app
 from glassformer.errors import GlassformerError
-from glassformer.inspection.interventions.changes import CutEdge, RemoveHead
+from glassformer.inspection.interventions.changes import RemoveEdge, RemoveHead
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
 CROSS = "decoder.layers.1.cross_attention"
@@ -37,32 +37,35 @@ def files(tmp_path):
 
 
 def test_a_word_replaced_and_a_head_removed(translator):
-    output = run("what-if", "street", SENTENCE, "--replace", "tired=wide", "--remove", f"{CROSS}:2", "--json")
+    output = run("what-if", "street", SENTENCE, "--replace", "tired=wide", "--remove-head", f"{CROSS}:2", "--json")
     found = json.loads(output)
     before = translator.trace(SENTENCE)
     expected = translator.what_if(before, translator.replacing(before, "tired", "wide"), RemoveHead(at=CROSS, head=2))
     assert found["after"] == expected.after.translation
     assert found["changed_source"] == SENTENCE.replace("tired", "wide")
-    assert found["log_probabilities_after"] == pytest.approx(expected.kept)
+    assert found["log_probabilities_after"] == pytest.approx(expected.original_log_probabilities)
     assert found["tokens"] == before.target
 
 
 def test_tokens_of_an_edge_are_named(translator):
     before = translator.trace(SENTENCE)
-    edge = CutEdge(at=CROSS, query=before.target.index("▁es"), key=before.source.index("▁animal"))
+    edge = RemoveEdge(at=CROSS, query=before.target.index("▁es"), key=before.source.index("▁animal"))
     by_name, by_place = (
-        json.loads(run("what-if", "street", SENTENCE, "--cut", f"{CROSS}:{query}:{key}", "--json"))
+        json.loads(run("what-if", "street", SENTENCE, "--remove-edge", f"{CROSS}:{query}:{key}", "--json"))
         for query, key in (("es", "animal"), (edge.query, edge.key))
     )
     assert by_name == by_place
-    assert by_name["log_probabilities_after"] == pytest.approx(translator.what_if(before, edge).kept)
+    assert by_name["log_probabilities_after"] == pytest.approx(
+        translator.what_if(before, edge).original_log_probabilities
+    )
 
 
 def test_every_kind_of_change_in_words():
     output = run(
-        "what-if", "street", SENTENCE, "--average", f"{CROSS}:0", "--uniform", "encoder.layers.0.self_attention:1",
-        "--uniform", "encoder.layers.1.self_attention", "--skip", "encoder.layers.0", "--matrices",
-        f"{CROSS}=encoder.layers.0.self_attention", "--prefix", "Es war", "--beam", "2",
+        "what-if", "street", SENTENCE, "--average-head", f"{CROSS}:0",
+        "--uniform-attention", "encoder.layers.0.self_attention:1",
+        "--uniform-attention", "encoder.layers.1.self_attention", "--skip-feed-forward", "encoder.layers.0",
+        "--replace-matrices", f"{CROSS}=encoder.layers.0.self_attention", "--prefix", "Es war", "--beam", "2",
     )  # fmt: skip
     assert "\nEs war" in output
     assert "changed:" in output
@@ -74,11 +77,11 @@ def test_a_set_is_scored_and_heads_are_ranked(files):
     output = json.loads(run("what-if", "street", "--source", source, "--reference", reference, "--json"))
     assert output["before"] == output["after"]
     assert output["same"] == output["of"] == 12
-    every = [option for head in range(4) for option in ("--remove", f"{CROSS}:{head}")]
+    every = [option for head in range(4) for option in ("--remove-head", f"{CROSS}:{head}")]
     worse = json.loads(run("what-if", "street", "--source", source, *every, "--count", "5", "--json"))
     assert worse["of"] == 5
     assert worse["after"]["chrf"] < worse["before"]["chrf"] == 100
-    assert "signature" in run("what-if", "street", "--source", source, "--skip", "decoder.layers.0")
+    assert "signature" in run("what-if", "street", "--source", source, "--skip-feed-forward", "decoder.layers.0")
     ranked = json.loads(run("what-if", "street", "--source", source, "--rank-heads", "--json"))
     losses = [head["loss"] for head in ranked]
     assert losses == sorted(losses, reverse=True)
@@ -91,15 +94,18 @@ def test_a_set_is_scored_and_heads_are_ranked(files):
     [
         ([], "Give either a sentence in quotes, or --source"),
         ([SENTENCE, "--rank-heads"], "--rank-heads needs a test set"),
-        ([SENTENCE, "--remove", CROSS], "Expected --remove AT:HEAD, not"),
-        ([SENTENCE, "--remove", f"{CROSS}:first"], "'first' is not a number"),
-        ([SENTENCE, "--remove", f"{CROSS}:9"], r"Head 9 of .* is out of range \(0 to 3\)"),
+        ([SENTENCE, "--remove-head", CROSS], "Expected --remove-head AT:HEAD, not"),
+        ([SENTENCE, "--remove-head", f"{CROSS}:first"], "'first' is not a number"),
+        ([SENTENCE, "--remove-head", f"{CROSS}:9"], r"Head 9 of .* is out of range \(0 to 3\)"),
         ([SENTENCE, "--replace", "tired"], "Expected --replace OLD=NEW, not"),
         ([SENTENCE, "--replace", "horse=cow"], "'horse' does not occur in"),
-        ([SENTENCE, "--cut", f"{CROSS}:es"], "--cut .* should be AT:QUERY:KEY"),
-        ([SENTENCE, "--cut", f"{CROSS}:es:horse"], "There is no token 'horse'"),
-        ([SENTENCE, "--skip", "encoder"], "encoder has no feed-forward"),
-        (["--source", "FILE", "--cut", f"{CROSS}:0:0"], "--cut changes one sentence, and cannot be used on a test set"),
+        ([SENTENCE, "--remove-edge", f"{CROSS}:es"], "--remove-edge .* should be AT:QUERY:KEY"),
+        ([SENTENCE, "--remove-edge", f"{CROSS}:es:horse"], "There is no token 'horse'"),
+        ([SENTENCE, "--skip-feed-forward", "encoder"], "encoder has no feed-forward"),
+        (
+            ["--source", "FILE", "--remove-edge", f"{CROSS}:0:0"],
+            "--remove-edge changes one sentence: leave it out with --source",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_said_in_one_sentence(arguments, words, files):
@@ -117,6 +123,6 @@ def test_a_trace_is_written(tmp_path, translator):
     assert again.parameter(f"{CROSS}.k_proj.weight") is not None
     run("trace", "street", SENTENCE, tmp_path / "two", "--target", "Das Tier.", "--detail", "attention", "--steps", "2")
     assert Trace.load(tmp_path / "two").steps == 2
-    with pytest.raises(GlassformerError, match="--detail is one of attention, full, everything, not 'some'"):
+    with pytest.raises(GlassformerError, match="Unknown --detail 'some'; choose one of attention, full, everything"):
         run("trace", "street", SENTENCE, tmp_path / "three", "--detail", "some")
     assert not (tmp_path / "three").exists()

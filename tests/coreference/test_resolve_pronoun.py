@@ -107,7 +107,7 @@ def test_words_are_found_in_the_text_and_among_the_tokens():
     assert find_word("It saw it.", "It").replaced("It saw it.", "dog") == "Dog saw it."
     with pytest.raises(InputError, match="no word 'dog'"):
         find_word(SENTENCE, "dog")
-    with pytest.raises(InputError, match="'it#2' does not exist: 'it' occurs 1 times"):
+    with pytest.raises(InputError, match="There is no 'it#2': 'it' occurs only once"):
         find_word(SENTENCE, "it#2")
     phrases = [[one.text for one in lengths] for lengths in noun_phrases(SENTENCE, span)]
     assert phrases == [["animal", "animal didn't", "animal didn't cross"], ["street"]]
@@ -146,7 +146,7 @@ def test_street_resolves_the_pronoun_examples():
 
 def test_a_second_sentence_is_found_if_none_is_given():
     verdict = resolve_pronoun(load("street"), SENTENCE, candidates=["street", "animal"])
-    assert verdict.found
+    assert verdict.swap_searched
     assert [reading.candidates[reading.verdict] for reading in verdict.readings] == ["animal", "street"]
     assert verdict.swap[0] in SENTENCE
 
@@ -161,14 +161,14 @@ def test_given_options_are_used():
     assert set(verdict.readings[0].scores) == {"es", "sie"}
     [_, other] = resolve_pronoun(translator, SENTENCE, swap=("animal", "cat"), tries=40).readings  # a candidate itself
     assert (other.candidates, other.pronoun) == (["cat", "street"], "sie")
-    with pytest.raises(InputError, match=r"The translation 'Das Tier .*' contains none of il, elle"):
+    with pytest.raises(InputError, match=r"The translation 'Das Tier .*' contains none of the pronouns il, elle"):
         resolve_pronoun(translator, SENTENCE, pronouns=["il", "elle"])
     with pytest.raises(InputError, match="At least two candidates are needed for 'It'; found: none"):
         resolve_pronoun(translator, "It slept.")
 
 
 def test_nine_of_ten_held_out_sentences_are_right():
-    """`benchmarks/who_is_it.py` measures 200; the grammar's answer is only compared with."""
+    """`benchmarks/pronoun_resolution.py` measures 200; the grammar's answer is only compared with."""
     torch.set_num_threads(1)
     translator = load("street")
     sentences = [one for one in street.sentences("test", 60, seed=1) if one.pronoun][:12]

@@ -112,7 +112,7 @@ def test_the_clean_copy_has_the_format_of_the_original(tmp_path, names):
 def test_a_copy_never_replaces_what_is_there(tmp_path):
     path = written(tmp_path, sentences(10, 1))
     seen = []
-    with pytest.raises(DirectoryError, match="exists already"):
+    with pytest.raises(DirectoryError, match="already exists"):
         diagnose(corpus(path), fix=tmp_path, watch=lambda pairs, what: seen.append(what) or pairs)
     assert seen == [], "refused before the work, not after it"
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from glassformer.builtin import street
 from glassformer.data import ForeignSettings, ForeignTokenizer, IdsOnly, read_tokenizer
-from glassformer.data.foreign_tokenizer import SOURCE, TARGET, pieces_by_id
+from glassformer.data.imported_tokenizer import SOURCE, TARGET, pieces_by_id
 from glassformer.data.subword_segmentation import (
     ByteLevelSegmenter,
     SentencePieceSegmenter,
@@ -397,20 +397,20 @@ def test_tokens_are_found_by_what_they_show(made):
 
 @every
 def test_half_of_a_surrogate_pair_is_no_text(made, kind):
-    with pytest.raises(InputError, match="half of a surrogate pair"):
+    with pytest.raises(InputError, match="an unpaired surrogate"):
         made[kind].encode("a\ud83d", "source")
 
 
 def test_vocabularies_that_cannot_be(made):
     tokenizer = made["words"]
-    for vocabulary, complaint in ((["a", "</s>"], "has no '<unk>'"), (["<unk>", "\ud800"], "half of a surrogate")):
+    for vocabulary, complaint in ((["a", "</s>"], "has no '<unk>'"), (["<unk>", "\ud800"], "an unpaired surrogate")):
         with pytest.raises(DataError, match=complaint):
             ForeignTokenizer.joint(tokenizer.settings, vocabulary, b"")
 
 
 def test_a_model_without_a_tokenizer_says_so():
     for ask in (lambda: IdsOnly().encode("a", "source"), lambda: IdsOnly().decode([1]), lambda: IdsOnly().ids_of([])):
-        with pytest.raises(InputError, match="takes ids, not text"):
+        with pytest.raises(InputError, match="takes token ids, not text"):
             ask()
 
 

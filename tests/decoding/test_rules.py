@@ -66,9 +66,10 @@ def test_overlap_is_the_longest_prefix_of_the_phrase_at_the_end(written, require
 
 def test_what_cannot_be_forced_is_refused():
     settings = Beam()
-    with pytest.raises(InputError, match="forced prefix or phrase cannot contain the end of sentence"):
+    with pytest.raises(InputError, match="forced prefix or phrase cannot contain the end-of-sentence token"):
         rules_for(Request([1], prefix=(3, EOS)), EOS, settings, None)
-    with pytest.raises(InputError, match="cannot be empty"):
+    with pytest.raises(InputError, match="forced phrase cannot be empty"):
         rules_for(Request([1], phrases=((),)), EOS, settings, None)
-    with pytest.raises(InputError, match="5 forced tokens and the end of sentence do not fit into the 5 positions"):
+    too_many = "5 forced tokens and the end-of-sentence token do not fit into the 5 positions of this model"
+    with pytest.raises(InputError, match=too_many):
         rules_for(Request([1], prefix=(1, 2), phrases=((3, 4, 1),)), EOS, settings, most=5)

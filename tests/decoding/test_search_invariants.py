@@ -178,7 +178,7 @@ def test_impossible_requests_are_refused():
         searched(Table(0), [[3]], Beam(suppress=(EOS,)))
     with pytest.raises(InputError, match="forced token 99 is not in the model's vocabulary"):
         search(Table(0), [Request([3], prefix=(99,))], Beam())
-    with pytest.raises(InputError, match="source has 9 tokens, but this model has positions for 8 only"):
+    with pytest.raises(InputError, match="source has 9 tokens, but this model has only 8 positions"):
         searched(Table(0, max_tokens=8), [[3] * 9], Beam())
     damaged = Table(0, sharp=float("nan"))
     for settings in (Beam(), Beam.greedy(), Sample()):

@@ -88,11 +88,11 @@ def test_ctranslate2_gives_the_same_translations(tmp_path):
     texts = [pair.source for pair in street.sentences("test", 40)]
     ours = Translator.load(directory, search=Beam.greedy())
     theirs = Translator.load(directory, search=Beam.greedy(), engine=EngineOptions(engine="ctranslate2"))
-    for one, other in zip(ours.answer(texts), theirs.answer(texts), strict=True):
+    for one, other in zip(ours.translations(texts), theirs.translations(texts), strict=True):
         assert one.text == other.text
-        assert one.answers[0].ids == other.answers[0].ids
-        assert one.answers[0].log_probabilities == pytest.approx(other.answers[0].log_probabilities, abs=1e-3)
-        assert one.answers[0].score == pytest.approx(other.answers[0].score, abs=1e-3)
+        assert one.candidates[0].ids == other.candidates[0].ids
+        assert one.candidates[0].log_probabilities == pytest.approx(other.candidates[0].log_probabilities, abs=1e-3)
+        assert one.candidates[0].score == pytest.approx(other.candidates[0].score, abs=1e-3)
 
 
 def test_the_ctranslate2_export_is_cached(tmp_path, monkeypatch):
@@ -123,7 +123,9 @@ def test_an_export_that_differs_is_refused(monkeypatch, tmp_path):
     original = ctranslate2_engine.write_ctranslate2
     monkeypatch.setattr(ctranslate2_engine, "write_ctranslate2", damaged)
     directory = saved(tmp_path / "small", tie_output=False)
-    with pytest.raises(InputError, match=r"log-probabilities for this model differ from ours by up to .* per token"):
+    with pytest.raises(
+        InputError, match=r"log-probabilities for this model differ from Glassformer's by up to .* per token"
+    ):
         Translator.load(directory, engine=EngineOptions(engine="ctranslate2"))
     assert not list(directory.glob("*ctranslate2*"))
 

@@ -210,7 +210,7 @@ def test_the_files_have_metadata(exported, tmp_path):
         metadata = {prop.key: prop.value for prop in onnx.load(tmp_path / name).metadata_props}
         assert metadata["glassformer"] == __version__
         assert ModelConfig(**json.loads(metadata["config"])) == model.config
-        assert [metadata[key] for key in ("bos_id", "eos_id", "pad_id", "longest")] == ["1", "2", "0", "20"]
+        assert [metadata[key] for key in ("bos_id", "eos_id", "pad_id", "max_tokens")] == ["1", "2", "0", "20"]
 
 
 def test_a_sentence_is_as_long_as_the_table_and_no_longer(exported):
@@ -219,9 +219,9 @@ def test_a_sentence_is_as_long_as_the_table_and_no_longer(exported):
     source, target = torch.full((1, 20), 5), torch.full((1, 20), 6)
     theirs.logits(source, target)
     for long in ((torch.full((1, 21), 5), target), (source, torch.full((1, 21), 6))):
-        with pytest.raises(InputError, match="has 21 tokens, but these files have 20 positions"):
+        with pytest.raises(InputError, match="has 21 tokens, but the exported model has only 20 positions"):
             theirs.logits(*long)
-    with pytest.raises(InputError, match="but this model has positions for 20 only"):
+    with pytest.raises(InputError, match="but this model has only 20 positions"):
         search(theirs, [Request([5] * 21)], Beam())
     [[best]] = search(theirs, [Request([5, 2])], Beam(size=1, min_length_ratio=10.0))
     assert len(best.tokens) <= 20
@@ -273,7 +273,7 @@ def test_other_onnx_files_are_refused(exported, tmp_path):
     file = onnx.load(tmp_path / "decoder.onnx")
     del file.metadata_props[:]
     onnx.save(file, tmp_path / "decoder.onnx")
-    with pytest.raises(DirectoryError, match=r"decoder.onnx was not written by `write_onnx`"):
+    with pytest.raises(DirectoryError, match=r"decoder.onnx was not exported by Glassformer"):
         OnnxModel(tmp_path)
     (tmp_path / "decoder.onnx").write_bytes(b"nonsense")
     with pytest.raises(DirectoryError, match=r"onnxruntime cannot open .*decoder.onnx"):

@@ -18,7 +18,7 @@ from transformers import PegasusTokenizer
 from glassformer.data import ForeignTokenizer
 from glassformer.errors import DirectoryError
 from glassformer.inspection.alignment.word_spans import marks_of, words
-from glassformer.interop.detect import open_foreign
+from glassformer.interop.format_detection import open_foreign
 from glassformer.interop.hugging_face import open_hugging_face, write_hugging_face
 from glassformer.interop.hugging_face.tokenizer_json import json_tokenizer
 from glassformer.model import ModelConfig, Transformer
@@ -221,7 +221,7 @@ def test_an_unsupported_component_is_named_and_the_model_takes_ids(saved, compla
     assert opened.tokenizer is None
     [note] = opened.notes
     assert note.startswith(f"tokenizer.json cannot be read: the {complaint}")
-    assert note.endswith(" The model takes ids, not text.")
+    assert note.endswith(" The model takes token ids, not text.")
 
 
 def test_dropped_merges_are_refused(saved, tmp_path):

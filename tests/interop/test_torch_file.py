@@ -709,8 +709,8 @@ def test_other_files_are_refused_in_a_sentence(tmp_path):
     torch.save({"model": nn.Linear(2, 2)}, tmp_path / "module.pt")
     expected = {
         "empty": "is empty",
-        "text": "is not a file that torch.save wrote",
-        "pickle": "is not a file that torch.save wrote",
+        "text": "was not written by torch.save",
+        "pickle": "was not written by torch.save",
         "pipe": "is not a regular file",
         "zero": "is not a regular file",
         "loop": "cannot be opened",

@@ -28,11 +28,11 @@ from safetensors.torch import load_file, save_file
 import glassformer
 from glassformer.atomic_directory import MANIFEST, building
 from glassformer.errors import DirectoryError, GlassformerError
-from glassformer.interop.detect import open_foreign
 from glassformer.interop.fairseq import NAMES, open_fairseq
+from glassformer.interop.format_detection import open_foreign
 from glassformer.interop.hugging_face import write_hugging_face
-from glassformer.interop.tutorial import NAMES as TUTORIAL
-from glassformer.interop.tutorial import open_tutorial
+from glassformer.interop.tutorial_notebook import NAMES as TUTORIAL
+from glassformer.interop.tutorial_notebook import open_tutorial
 from glassformer.model import ModelConfig, load_model, save_model
 from tests.examples import seeded_random
 from tests.interop.memory import BASE, measured
@@ -376,7 +376,7 @@ def malicious_settings(here: Path) -> Iterator[tuple[Path, str]]:
     yield edited(new("width"), d_model=10**18), "d_model = 10{18}, which is not a plausible value"
     yield edited(new("words", "t5"), vocab_size=2 * 10**9), "vocab_size = 2000000000 exceeds the limit of 16,777,216"
     yield edited(new("heads"), encoder_attention_heads=2**23, decoder_attention_heads=2**23), "cannot be split"
-    yield edited(new("kv", "t5"), d_kv=2**23), r"n_heads \* d_head = 16777216|does not fit its config"
+    yield edited(new("kv", "t5"), d_kv=2**23), r"n_heads \* d_head = 16777216|does not match its config"
     yield (
         edited(new("text", "bart"), max_position_embeddings="9"),
         "max_position_embeddings = '9', which is not an integer",
@@ -401,7 +401,7 @@ def malicious_settings(here: Path) -> Iterator[tuple[Path, str]]:
     yield edited(new("negative"), "vocab.json", extra=-1), "does not give each piece an id: 'extra' has -1"
     yield (
         edited(new("half"), "vocab.json", **{"\ud800": 9}),
-        "vocab.json is not .*half of a surrogate pair",
+        "vocab.json is not .*an unpaired surrogate",
     )
     yield edited(new("long"), "vocab.json", **{"x" * 10**6: 9}), "a piece of 1,000,000 characters"
     write(new("lines", "bart") / "merges.txt", b"a b c\n" * 10**4)
@@ -422,8 +422,8 @@ def malicious_tokenizers(new: Callable[[str, str], Path]) -> Iterator[tuple[Path
         "no end": (b'{"model": {"vocab": {"a": 0', "expected an entry at byte"),
         "no string": (b'{"model": {"vocab": {"' + b"a" * 10**6, "expected an entry at byte"),
         "long": (b'{"model": {"vocab": {"' + b"a" * 10**6 + b'": 0}}}', "a piece of 1,000,000 bytes"),
-        "half": (b'{"model": {"vocab": {"\\ud800": 0}}}', "half of a surrogate pair"),
-        "half more": (b'{"a": "\\ud800", "model": {"vocab": {}}}', "not readable as a tokenizer: .*surrogates"),
+        "half": (b'{"model": {"vocab": {"\\ud800": 0}}}', "an unpaired surrogate"),
+        "half more": (b'{"a": "\\ud800", "model": {"vocab": {}}}', "not a readable tokenizer file: .*surrogates"),
         "number": (b'{"model": {"vocab": {"a": ' + b"9" * 10**5 + b"}}}", "expected an entry at byte"),
         "behind": (b'{"model": null} {}', "there is extra data after its end"),
         "rest": (b'{"a": "' + b"a" * 2**21 + b'"}', "without its tables it has"),
@@ -461,7 +461,7 @@ def irregular_files(here: Path) -> Iterator[tuple[Path, str]]:
         yield directory, "refers to '.*', which is not a file name in that directory"
     yield (
         edited(hugging_face(here / "part half", "m2m_100"), index, weight_map={"x": "\ud800"}),
-        "half of a surrogate pair",
+        "an unpaired surrogate",
     )
     yield edited(hugging_face(here / "no part", "m2m_100"), index, weight_map={"x": "y"}), "y cannot be read: No such"
     yield edited(hugging_face(here / "no map", "m2m_100"), index, weight_map=[]), "does not map each tensor to a file"
@@ -485,7 +485,7 @@ def malicious_weights(here: Path) -> Iterator[tuple[Path, str]]:
     """Pickles, decompression bombs, and headers that state more data than there is."""
     only = hugging_face(here / "bin")
     os.rename(only / "model.safetensors", only / "pytorch_model.bin")
-    yield only, "pytorch_model.bin is not read, save the model again"
+    yield only, "pytorch_model.bin is not supported, save the model again"
     shape = {"dtype": "F32", "shape": [10**9, 10**9], "data_offsets": [0, 4 * 10**18]}
     kinds = {"dtype": "F4", "shape": [2], "data_offsets": [0, 1]}
     for name, entry in {"shape": shape, "kind": kinds, "overflow": shape | {"shape": [2**63, 4]}}.items():
@@ -520,7 +520,7 @@ def malicious_models_of_ours(here: Path) -> Iterator[tuple[Path, str]]:
         "words": ({"vocab_size": 10**18, "source_vocab_size": 10**18}, "vocab_size = 10{18} exceeds the limit of"),
         "width": ({"d_model": 10**400}, "d_model = 10+[.]{3}0+ exceeds the limit of"),
         "heads": ({"n_heads": 2**20, "d_head": 2**20}, r"n_heads \* d_head = 1099511627776 exceeds the limit of"),
-        "offset": ({"position_offset": 10**7}, "position_offset = 10,000,000 is more than any of its tensors"),
+        "offset": ({"position_offset": 10**7}, "position_offset = 10,000,000 is larger than every dimension of"),
     }
     for name, (change, complaint) in changes.items():
         with_checksums(here / name, {"config.json": json.dumps(good | change).encode(), "model.safetensors": weights})
@@ -591,7 +591,7 @@ def test_malicious_files_are_refused_in_a_sentence_and_no_code_runs(tmp_path):
     expected |= dict(malicious_models_of_ours(here / "ours"))
     mark = tmp_path / "mark"
     (here / "attack.pt").write_bytes(pickle.dumps({"model": Runs(f"touch {mark}")}))
-    expected[here / "attack.pt"] = "attack.pt is a pickle, .* pass --allow-pickle"
+    expected[here / "attack.pt"] = "attack.pt is a pickle, .* `glassformer convert --allow-pickle`"
     (here / "blobs").mkdir()
     cached = here / "snapshots" / ("1" * 40)
     for number, file in enumerate(sorted(hugging_face(cached).iterdir())):
@@ -620,7 +620,7 @@ def test_a_pickle_that_runs_code_is_refused_even_if_pickles_are_allowed(form, tm
         path.write_bytes(pickle.dumps(saved))
     else:
         torch.save(saved, path, _use_new_zipfile_serialization=form == "zip")
-    with pytest.raises(DirectoryError, match=r"names (posix|os)\.system, which|is not a file that torch") as error:
+    with pytest.raises(DirectoryError, match=r"names (posix|os)\.system, which|was not written by torch") as error:
         open_foreign(tmp_path, allow_pickle=True)
     assert re.fullmatch(r"[^\n]+\.", str(error.value))
     assert not mark.exists()

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from glassformer.data.tokenizer_pipeline.tokenizer_json_file import MAX_REST_BYTES
-from glassformer.interop.detect import open_foreign
 from glassformer.interop.fairseq import open_fairseq
+from glassformer.interop.format_detection import open_foreign
 from glassformer.interop.hugging_face import write_hugging_face
 from glassformer.interop.marian.marian_text import read_vocabulary
 from glassformer.interop.untrusted_files import MAX_JSON_BYTES, MAX_NON_WEIGHT_BYTES

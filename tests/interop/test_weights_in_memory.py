@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from glassformer.interop.detect import open_foreign
+from glassformer.interop.format_detection import open_foreign
 from glassformer.interop.hugging_face import write_hugging_face
 from glassformer.model import ModelConfig
 from tests.interop import marian_writer

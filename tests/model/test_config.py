@@ -52,6 +52,11 @@ def test_invalid_options_are_refused_with_a_message(options, sentence):
     assert "\n" not in str(error.value)
 
 
+def test_an_error_is_not_followed_by_others_that_it_causes():
+    with pytest.raises(SettingsError, match=r"^d_model = 0 should be greater than or equal to 1\.$"):
+        ModelConfig(vocab_size=100, d_model=0)
+
+
 def test_several_errors_are_reported_together():
     with pytest.raises(SettingsError) as error:
         ModelConfig(vocab_size=100, eos_id=100, bos_id=200, max_positions=9)

@@ -118,7 +118,7 @@ def update_manifest(directory: Path) -> None:
             (temporary / name).write_bytes(value)
 
 
-def test_missing_surplus_and_misshapen_tensors_are_named_together(saved):
+def test_missing_unexpected_and_misshapen_tensors_are_named_together(saved):
     weights = load_file(saved / "model.safetensors")
     del weights["encoder.layers.0.self_attention.q_proj.weight"]
     del weights["decoder.layers.3.cross_attention.k_proj.bias"]
@@ -131,8 +131,8 @@ def test_missing_surplus_and_misshapen_tensors_are_named_together(saved):
         load_model(saved)
     for word in (
         "missing: decoder.layers.3.cross_attention.k_proj.bias, encoder.layers.0.self_attention.q_proj.weight",
-        "surplus: decoder.layers.4.cross_attention.k_proj.bias",
-        "encoder.final_norm.weight is [9] instead of [8]",
+        "unexpected: decoder.layers.4.cross_attention.k_proj.bias",
+        "encoder.final_norm.weight has shape [9] instead of [8]",
     ):
         assert word in str(error.value)
 
@@ -172,7 +172,7 @@ def test_a_config_with_something_foreign_in_it_is_refused(saved, change, says):
         (b'{"vocab_size": 9, "vocab_size": 9}', "'vocab_size' is given twice"),
         (b'{"vocab_size": NaN}', "NaN is not valid in JSON"),
         (b"[" * 100_000, "nested too deeply"),
-        (b"[1]", "it contains a list"),
+        (b"[1]", r"^\S+config\.json is JSON, but not an object with named options\.$"),
         (b'{"vocab_size": 9', "not readable as JSON"),
         (b'{"vocab_size": "\xff"}', "not readable as JSON"),
         (b" " * 1_000_001, "larger than 1,000,000 bytes"),
@@ -212,7 +212,7 @@ def test_pickles_are_never_opened(saved):
 
 def test_what_exists_is_never_overwritten(saved):
     before = {path.name: path.read_bytes() for path in saved.iterdir()}
-    with pytest.raises(DirectoryError, match="exists already: choose another name"):
+    with pytest.raises(DirectoryError, match="already exists: choose another name"):
         save_model(Transformer(preset("tiny", vocab_size=20)), saved)
     assert {path.name: path.read_bytes() for path in saved.iterdir()} == before
 

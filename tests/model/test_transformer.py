@@ -18,8 +18,8 @@ from tests.processes import run_plainly
         ("torch.tensor([5, 6])", "torch.tensor([[1]])", "torch.int64 of shape [2]"),
         ("torch.tensor([[5.0]])", "torch.tensor([[1]])", "torch.float32 of shape [1, 1]"),
         ("torch.tensor([[5]])", "torch.tensor([[1], [1]])", "There are 2 target rows for 1 source rows"),
-        ("torch.full((1, 12), 5)", "torch.tensor([[1]])", "12 tokens, and this model has learned positions for 9"),
-        ("torch.tensor([[5]])", "torch.full((1, 10), 5)", "10 tokens, and this model has learned positions for 9"),
+        ("torch.full((1, 12), 5)", "torch.tensor([[1]])", "12 tokens, but this model has learned only 9 positions"),
+        ("torch.tensor([[5]])", "torch.full((1, 10), 5)", "10 tokens, but this model has learned only 9 positions"),
     ],
 )
 def test_impossible_input_is_one_sentence(source, target, says):
@@ -42,7 +42,7 @@ def test_decoding_past_the_learned_positions_is_an_error_too():
     state = model.start(sources(model.config, [5], 0))
     for _ in range(5):
         model.step(targets(model.config, [1], 0), state)
-    with pytest.raises(InputError, match="6 tokens, and this model has learned positions for 5"):
+    with pytest.raises(InputError, match="6 tokens, but this model has learned only 5 positions"):
         model.step(targets(model.config, [1], 0), state)
 
 

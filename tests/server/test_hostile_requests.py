@@ -62,6 +62,23 @@ def test_a_body_that_makes_no_sense_is_one_sentence(server, path, body):
     answer.is_refused(answer.status)
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"text": 3}, "text = 3 should be a valid string or a valid list."),
+        ({"text": ["a", 3]}, "text.1 = 3 should be a valid string."),
+        ({"text": "a\0"}, "The text contains the NUL character (U+0000). Remove it."),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_named_without_python_types(server, body, message):
+    assert server.post("/api/translate", body).is_refused(422) == message
+
+
+def test_unknown_paths_and_methods_refer_to_the_list_of_routes(server):
+    assert server.get("/api/nothing").is_refused(404) == "There is nothing at this path. /docs lists all routes."
+    assert "does not support this method. /docs lists" in server.get("/api/translate").is_refused(405)
+
+
 def test_unknown_options_are_named_with_the_nearest(server):
     assert "did you mean 'beam'?" in server.post("/api/translate", {"text": "a", "beem": 3}).is_refused(422)
 
@@ -271,7 +288,7 @@ def _identity(server) -> str:
 
 
 kinds = st.sampled_from(
-    ["remove-head", "average-head", "cut-edge", "uniform-attention", "skip-feed-forward", "replace-matrices",
+    ["remove-head", "average-head", "remove-edge", "uniform-attention", "skip-feed-forward", "replace-matrices",
      "replace-token", "force-prefix", "nonsense"]
 )  # fmt: skip
 places = st.integers(-1, 3) | st.integers()
@@ -285,7 +302,7 @@ FIELDS = {
     "which": st.lists(st.sampled_from("qkvx")),
 }  # fmt: skip
 WANTED = {
-    "remove-head": ("at", "head"), "average-head": ("at", "head"), "cut-edge": ("at", "query", "key", "head"),
+    "remove-head": ("at", "head"), "average-head": ("at", "head"), "remove-edge": ("at", "query", "key", "head"),
     "uniform-attention": ("at",), "skip-feed-forward": ("at",), "replace-matrices": ("at", "by", "which"),
     "replace-token": ("position", "count", "ids"), "force-prefix": ("ids",), "nonsense": (),
 }  # fmt: skip

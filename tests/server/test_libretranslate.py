@@ -23,7 +23,7 @@ def own(texts, n_best=1):
     translator = served().translator
     beam = Beam(size=max(4, n_best), n_best=n_best)
     mine = Translator(translator.model, translator.tokenizer, beam, engine=translator.engine)
-    return [[answer.text for answer in one.answers] for one in mine.answer(texts)]
+    return [[answer.text for answer in one.candidates] for one in mine.translations(texts)]
 
 
 def test_a_text_as_json_or_as_a_form(server):
@@ -67,10 +67,10 @@ def test_what_clients_ask_beside(server):
         ({"q": "", "source": "en", "target": "de"}, "missing q"),
         ({"q": TEXT, "format": "html"}, "html format"),
         ({"q": TEXT, "alternatives": -1}, "alternatives"),
-        ({"q": TEXT, "alternatives": "many"}, "alternatives"),
-        ({"q": {"a": 1}}, "q"),
-        ({"q": [TEXT, 3]}, "q"),
-        ({"q": TEXT, "target": [1]}, "target"),
+        ({"q": TEXT, "alternatives": "many"}, "alternatives should be a whole number from 0 to 999."),
+        ({"q": {"a": 1}}, "q = {'a': 1} should be a valid string or a valid list."),
+        ({"q": [TEXT, 3]}, "q.1 = 3 should be a valid string."),
+        ({"q": TEXT, "target": [1]}, "target = [1] should be a valid string."),
     ],
 )
 def test_what_is_wrong_is_said_as_they_say_it(server, body, about):

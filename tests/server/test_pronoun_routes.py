@@ -6,7 +6,7 @@ import pytest
 
 from glassformer import load
 from glassformer.coreference import resolve_pronoun
-from glassformer.coreference.question_cost import MIN_TRIES, count_translations, tries_within
+from glassformer.coreference.translation_budget import MIN_TRIES, count_translations, tries_within
 from glassformer.errors import InputError
 from glassformer.server.translation_service import open_served_model
 from tests.server.running import LONG, WORDS, endless, running, served
@@ -28,17 +28,17 @@ def street():
 
 @pytest.mark.parametrize(
     "given",
-    [{"instead": {"old": "tired", "new": "wide"}}, {"candidates": ["street", "animal"]}],
+    [{"swap": {"old": "tired", "new": "wide"}}, {"candidates": ["street", "animal"]}],
     ids=["a second sentence", "candidates"],
 )
 def test_the_answer_is_that_of_resolve_pronoun(server, street, given):
-    answer = server.post("/api/who", {"text": TIRED} | given)
+    answer = server.post("/api/pronoun", {"text": TIRED} | given)
     assert answer.status == 200, answer.text
     found = answer.json()
-    instead = given.get("instead")
+    instead = given.get("swap")
     swap = (instead["old"], instead["new"]) if instead else None
     who = resolve_pronoun(street, TIRED, candidates=given.get("candidates"), swap=swap, tries=found["tries"])
-    assert (tuple(found.get("swap", ())) or None, found["found"]) == (who.swap, who.found)
+    assert (tuple(found.get("swap", ())) or None, found["swap_searched"]) == (who.swap, who.swap_searched)
     assert len(found["readings"]) == len(who.readings)
     for one, reading in zip(found["readings"], who.readings, strict=True):
         assert one["translation"] == reading.translation
@@ -71,20 +71,22 @@ def test_the_answer_is_that_of_resolve_pronoun(server, street, given):
         ({"text": TIRED, "candidates": ["animal", "it"]}, 422),
         ({"text": TIRED, "candidates": ["animal"] * 9}, 422),
         ({"text": TIRED, "candidates": "animal,street"}, 422),
-        ({"text": TIRED, "instead": {"old": "blue", "new": "wide"}}, 422),
-        ({"text": TIRED, "instead": {"old": "tired"}}, 422),
-        ({"text": TIRED, "instead": {"old": "tired", "new": "wide " * 200}}, 413),
+        ({"text": TIRED, "swap": {"old": "blue", "new": "wide"}}, 422),
+        ({"text": TIRED, "swap": {"old": "tired"}}, 422),
+        ({"text": TIRED, "swap": {"old": "tired", "new": "wide " * 200}}, 413),
         ({"text": TIRED, "nouns": ["cat"]}, 422),
         ({"text": "the animal and the street " * 100 + "it"}, 413),
     ],
 )
 def test_what_cannot_be_asked_is_refused_in_a_sentence(server, body, status):
-    server.post("/api/who", body).is_refused(status)
+    server.post("/api/pronoun", body).is_refused(status)
 
 
 def test_undecided_is_an_answer(server):
     """No word of the translation changes with "old", which is not a noun."""
-    found = server.post("/api/who", {"text": TIRED.replace("animal", "old animal"), "candidates": ["old", "street"]})
+    found = server.post(
+        "/api/pronoun", {"text": TIRED.replace("animal", "old animal"), "candidates": ["old", "street"]}
+    )
     [first, *_] = found.json()["readings"]
     assert "verdict" not in first
     assert first["in_words"].startswith("Undecided")
@@ -101,7 +103,7 @@ class Counting:
 
     def answer(self, texts):
         self.count += len(texts)
-        return self._translator.answer(texts)
+        return self._translator.translations(texts)
 
     def translate(self, texts):
         self.count += len(texts)
@@ -125,27 +127,27 @@ def test_as_many_words_are_tried_as_the_limit_allows(most):
 
 
 def test_a_sentence_of_too_many_words_is_refused():
-    with pytest.raises(InputError, match="translations, and 100 are allowed"):
+    with pytest.raises(InputError, match="translations; at most 100 are allowed"):
         tries_within(100, MANY, "it", None, False)
-    with running(served(), who_translations=100) as server:
-        assert "100 are allowed" in server.post("/api/who", {"text": MANY}).is_refused(422)
+    with running(served(), pronoun_translations=100) as server:
+        assert "100 are allowed" in server.post("/api/pronoun", {"text": MANY}).is_refused(422)
 
 
 def test_a_question_that_takes_too_long_is_given_up():
     """Its sentences wait in the shared queue, so none of them is translated after its time limit."""
-    with running(endless(), seconds=2, trace_tokens=1000, who_translations=100_000, waiting=100_000) as server:
+    with running(endless(), seconds=2, trace_tokens=1000, pronoun_translations=100_000, waiting=100_000) as server:
         began = time.monotonic()
         text = f"{LONG} and the animal and the street"
-        server.post("/api/who", {"text": text, "candidates": ["animal", "street"]}).is_refused(503)
+        server.post("/api/pronoun", {"text": text, "candidates": ["animal", "street"]}).is_refused(503)
         assert time.monotonic() - began < 50  # its work would take minutes
         server.until(lambda: server.state.trace_pool.count == 0)
         server.until(lambda: server.metric("searching_sentences") == 0)
 
 
 def test_who_leaves_is_not_worked_for():
-    with running(endless(), trace_tokens=1000, who_translations=100_000, waiting=100_000) as server:
+    with running(endless(), trace_tokens=1000, pronoun_translations=100_000, waiting=100_000) as server:
         text = f"{LONG} and the animal and the street"
-        with server.leaving("/api/who", {"text": text, "candidates": ["animal", "street"]}):
+        with server.leaving("/api/pronoun", {"text": text, "candidates": ["animal", "street"]}):
             server.until(lambda: server.state.trace_pool.count == 1)
             server.until(lambda: server.metric("searching_sentences") > 0)
         server.until(lambda: server.state.trace_pool.count == 0, 30)

@@ -157,7 +157,7 @@ def test_a_model_of_one_pair_takes_any_codes():
 
 
 def test_a_model_of_many_languages_has_a_tokenizer_for_each_pair():
-    from glassformer.data.foreign_tokenizer import ForeignSettings
+    from glassformer.data.imported_tokenizer import ForeignSettings
 
     known = {code: f"<{code}>" for code in ("en", "de", "fr")}
     own = ForeignSettings(

@@ -107,8 +107,9 @@ def test_a_port_in_use_is_said():
 
 
 def test_what_cannot_be_is_said_in_one_sentence(tmp_path):
-    assert "There is no nowhere" in refused("nowhere", "--port", "0")
+    assert "There is no file or directory nowhere" in refused("nowhere", "--port", "0")
     assert "is not an address of this machine" in refused("street", "--host", "no.such.host.invalid")
+    assert "is not an address of this machine. Choose another with --host" in refused("street", "--host", "192.0.2.1")
     assert "--open" in refused("street", "--host", "0.0.0.0", "--port", "0")
     assert "did you mean 'beam'?" in refused("street", "--limit", "beem=3")
     assert "NAME=NUMBER" in refused("street", "--limit", "beam")
@@ -126,9 +127,9 @@ def test_what_cannot_be_is_said_in_one_sentence(tmp_path):
 def test_beyond_this_machine_with_keys_or_by_an_open_word(tmp_path):
     """Only that it is allowed: the server does not listen yet when the model is searched for."""
     (tmp_path / "keys").write_text("the-key-of-this-test\n")
-    assert "There is no nowhere" in refused("nowhere", "--host", "0.0.0.0", "--port", "0", "--open")
+    assert "There is no file or directory nowhere" in refused("nowhere", "--host", "0.0.0.0", "--port", "0", "--open")
     keys = ["--api-key-file", str(tmp_path / "keys")]
-    assert "There is no nowhere" in refused("nowhere", "--host", "0.0.0.0", "--port", "0", *keys)
+    assert "There is no file or directory nowhere" in refused("nowhere", "--host", "0.0.0.0", "--port", "0", *keys)
 
 
 def test_without_the_extra_it_says_what_to_install():

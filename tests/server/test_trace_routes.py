@@ -76,7 +76,7 @@ def test_the_manifest_says_what_the_trace_is_of(server, manifest, trace):
     assert manifest["log_probabilities"] == pytest.approx(trace.log_probabilities)
     assert manifest["config"] == json.loads(json.dumps(trace.config.model_dump(mode="json")))
     assert manifest["tree"]["nodes"] == len(trace.tree)
-    assert [one["node"] for one in manifest["tree"]["ended"]] == trace.tree.ended[:16]
+    assert [one["node"] for one in manifest["tree"]["finished"]] == trace.tree.ended[:16]
     assert server.get(f"/api/explore/{manifest['id']}").json() == manifest
     tree = server.get(f"/api/explore/{manifest['id']}/tree").json()
     assert tree["parent"] == trace.tree.parent
@@ -148,7 +148,7 @@ def test_layers_are_grouped_and_ungrouped():
 
 def test_a_given_target_is_looked_at_and_has_no_search(server):
     found = server.post("/api/explore", {"text": WORDS, "target": "das Tier"}).json()
-    assert found["given"] is True
+    assert found["target_given"] is True
     assert found["tree"] is None
     own = served().translator.trace(WORDS, "das Tier")
     assert found["log_probabilities"] == pytest.approx(own.log_probabilities)
@@ -170,7 +170,7 @@ def test_what_if_is_the_translators(server, manifest, trace):
     own = served().translator.what_if(trace, RemoveHead(at=change["at"], head=1))
     assert found["manifest"]["target"]["text"] == own.after.translation
     assert [tuple(pair) for pair in found["changed_words"]] == own.changed_words
-    assert found["kept"] == pytest.approx(own.kept)
+    assert found["original_log_probabilities"] == pytest.approx(own.original_log_probabilities)
     assert found["differences"] == pytest.approx(own.differences)
     name = "decoder.layers.1.cross_attention.output"
     answer = server.get(f"/api/explore/{found['id']}/tensor/{name}")

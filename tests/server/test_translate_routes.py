@@ -27,17 +27,17 @@ def alone(translator: Translator, asked: dict) -> list:
         no_repeat=asked.get("no_repeat", 0),
     )
     mine = Translator(translator.model, translator.tokenizer, search, engine=translator.engine)
-    return mine.answer([asked["text"]] if isinstance(asked["text"], str) else asked["text"])
+    return mine.translations([asked["text"]] if isinstance(asked["text"], str) else asked["text"])
 
 
 def agrees(found: dict, own) -> None:
     """Every text, token and number, to the last bit."""
     assert found["parts"] == own.parts
-    if not own.answers:
+    if not own.candidates:
         assert found["text"] == ""
         assert found["alternatives"] == []
         return
-    for told, answer in zip([found, *found["alternatives"]], own.answers, strict=True):
+    for told, answer in zip([found, *found["alternatives"]], own.candidates, strict=True):
         assert told["text"] == answer.text
         assert told["score"] == answer.score
         assert told["tokens"] == answer.tokens
@@ -83,7 +83,7 @@ def test_the_built_in_model_answers_as_it_does_by_itself():
     with running(open_served_model("street")) as server:
         text = "The animal didn't cross the street because it was too tired."
         [found] = server.post("/api/translate", {"text": text, "n_best": 3, "tokens": True}).json()["translations"]
-        [own] = load("street", search=Beam(n_best=3)).answer([text])
+        [own] = load("street", search=Beam(n_best=3)).translations([text])
         agrees(found, own)
         assert "es zu müde" in found["text"]
 
@@ -101,7 +101,7 @@ def test_another_engine_answers_too():
         for answer, [one] in zip(answers, own, strict=True):
             [found] = answer["translations"]
             assert found["text"] == one.text
-            assert found["score"] == pytest.approx(one.answers[0].score, abs=1e-4)
+            assert found["score"] == pytest.approx(one.candidates[0].score, abs=1e-4)
 
 
 def test_as_many_come_back_as_went_in_and_in_their_order():
@@ -120,7 +120,7 @@ def test_alignments_are_those_of_align():
         translator = served().translator
         ids = translator.tokenizer.encode(SOURCES[0], "source")
         [own] = alone(translator, {"text": SOURCES[0]})
-        pair = word_pair(translator.tokenizer, ids, own.answers[0].ids)
+        pair = word_pair(translator.tokenizer, ids, own.candidates[0].ids)
         [links] = align(translator.model, [pair], served().alignment_heads)
         assert [first["source_words"], first["target_words"]] == list(pair.texts)
         assert [(one["source"], one["target"]) for one in first["alignment"]] == [

@@ -6,7 +6,7 @@ import pytest
 
 from glassformer import load
 from glassformer.evaluation import sentence_chrf
-from glassformer.inspection.interventions.changes import AverageHead, CutEdge, RemoveHead, attentions
+from glassformer.inspection.interventions.changes import AverageHead, RemoveEdge, RemoveHead, attentions
 from glassformer.server.translation_service import open_served_model
 from glassformer.server.what_if_requests import CancellationToken
 from tests.server.running import WORDS, running, served
@@ -100,7 +100,7 @@ def test_every_head_is_ranked_by_what_its_removal_costs(street, before):
 def test_heads_of_a_what_if_are_ranked_under_its_changes():
     translator = served().translator
     first = translator.trace(WORDS, beam=3)
-    cut, average = CutEdge(at=CROSS, query=0, key=1), AverageHead(at=CROSS, head=1)
+    cut, average = RemoveEdge(at=CROSS, query=0, key=1), AverageHead(at=CROSS, head=1)
     with running(served()) as server:
         before = server.post("/api/explore", {"text": WORDS, "beam": 3}).json()
         changes = [cut.model_dump(mode="json"), average.model_dump(mode="json")]

@@ -25,8 +25,16 @@ def write_corpus(directory: Path, pairs: int = 300, split: street.Split = "train
 
 
 def options(tmp_path: Path, out: str = "run", **training: Any) -> dict[str, Any]:
-    """A run of seconds, with everything that could go wrong on resuming: dropout, three parts, several epochs."""
-    defaults = {"updates": 24, "batch_tokens": 768, "parts": 3, "ranks": 1, "log_every": 5, "warmup": 4, "keep": 2}
+    """A run of seconds, with all that could go wrong on resuming: dropout, three micro-batches, several epochs."""
+    defaults = {
+        "updates": 24,
+        "batch_tokens": 768,
+        "micro_batches": 3,
+        "ranks": 1,
+        "log_every": 5,
+        "warmup": 4,
+        "keep": 2,
+    }
     return {
         "out": str(tmp_path / out),
         "data": write_corpus(tmp_path / "text") | write_corpus(tmp_path / "text", 10, "dev"),

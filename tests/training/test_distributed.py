@@ -36,10 +36,10 @@ if rank == 0:
 """
 
 
-@pytest.mark.parametrize("parts", cases(3, more=[4, 1]))
-def test_two_ranks_learn_what_one_learns(tmp_path, parts):
-    """With dropout, in float64, 20 updates over several epochs; also when `parts` is no multiple of the ranks."""
-    run_options = options(tmp_path, parts=parts)
+@pytest.mark.parametrize("micro_batches", cases(3, more=[4, 1]))
+def test_two_ranks_learn_what_one_learns(tmp_path, micro_batches):
+    """With dropout, in float64, 20 updates over several epochs; also if `micro_batches` is no multiple of the ranks."""
+    run_options = options(tmp_path, micro_batches=micro_batches)
     with prepare_run(run_options, lambda text: None) as run:
         directory = run.directory
     for size in (1, 2):
@@ -63,7 +63,7 @@ def test_local_ranks_give_a_whole_run_and_repeat_it(tmp_path):
     """Two local processes: the same weights as one up to rounding, and the same bits each time."""
     reports, prints = [], []
     for out, ranks in (("a", 2), ("b", 2), ("c", 1)):
-        run_options = options(tmp_path, out=out, ranks=ranks, parts=2)
+        run_options = options(tmp_path, out=out, ranks=ranks, micro_batches=2)
         reports.append(trained(run_options))
         prints.append(fingerprint(Path(run_options["out"])))
     assert prints[0] == prints[1]
@@ -81,9 +81,9 @@ def test_a_run_of_two_ranks_is_stopped_and_resumes(tmp_path):
 
     from tests.training.runs import Signalled, in_own_process
 
-    undisturbed = options(tmp_path, out="undisturbed", ranks=2, parts=2)
+    undisturbed = options(tmp_path, out="undisturbed", ranks=2, micro_batches=2)
     trained(undisturbed)
-    run_options = options(tmp_path, ranks=2, parts=2)
+    run_options = options(tmp_path, ranks=2, micro_batches=2)
     process = in_own_process(run_options, Signalled(8, signal.SIGINT))
     process.join(120)
     assert process.exitcode == 130
@@ -96,7 +96,7 @@ def test_a_run_of_two_ranks_is_stopped_and_resumes(tmp_path):
 @only_in_test_all
 def test_two_ranks_can_be_asked_for_more_updates(tmp_path):
     """Every rank must see the new number, or one would leave the other waiting."""
-    run_options = options(tmp_path, ranks=2, parts=2, updates=6)
+    run_options = options(tmp_path, ranks=2, micro_batches=2, updates=6)
     trained(run_options)
     assert trained(run_options | {"training": run_options["training"] | {"updates": 9}})["updates"] == 9
 
@@ -111,7 +111,7 @@ def torchrun(arguments: list[str], cwd: Path) -> subprocess.CompletedProcess[str
 
 @only_in_test_all
 def test_torchrun_trains_with_two_ranks(tmp_path):
-    run_options = options(tmp_path, parts=2)
+    run_options = options(tmp_path, micro_batches=2)
     sections = {name: section for name, section in run_options.items() if isinstance(section, dict)}
     settings = [f"{name}.{option}={value}" for name, section in sections.items() for option, value in section.items()]
     flags = [part for setting in settings if not setting.startswith("training.ranks") for part in ("--set", setting)]

@@ -1,7 +1,7 @@
-// The cells of a matrix: rectangles while they are few, one embedded picture when they are many.
+// Cells of a matrix: rectangles if there are few, one embedded image if there are many.
+import { MAX_VECTOR_CELLS, type Canvas } from './canvas';
 import { base64, png } from './png';
-import { colour, palette, step, type Rgb, type Scale } from './scales';
-import { LARGEST_VECTOR, type Sheet } from './sheet';
+import { colour, palette, paletteIndex, type Rgb, type Scale } from './scales';
 import { number, tag } from './svg';
 import type { Matrix } from './types';
 
@@ -12,10 +12,10 @@ export interface Box {
   height: number;
 }
 
-/** The narrowest cell that is drawn, in points; narrower ones share a bin. */
-const NARROWEST = 1.2;
+/** Minimum width of a cell, in points; narrower ones are combined into bins. */
+const MIN_CELL_WIDTH = 1.2;
 
-/** Rows and columns put together so that no cell is narrower than can be seen; the mean stands for them. */
+/** The means of bins of `perRow` × `perCol` cells. */
 export function binned(matrix: Matrix, perRow: number, perCol: number): Matrix {
   if (perRow === 1 && perCol === 1) return matrix;
   const rows = Math.ceil(matrix.rows / perRow);
@@ -41,49 +41,55 @@ function meanOf(matrix: Matrix, top: number, left: number, perRow: number, perCo
   return count === 0 ? null : sum / count;
 }
 
-/** A matrix as it can be drawn in so much room; says in the caption what was put together. */
-export function fitted(sheet: Sheet, given: Matrix, width: number, height: number, narrowest = NARROWEST): Matrix {
-  const matrix = held(given);
-  const perCol = even(matrix.cols, (matrix.cols * narrowest) / width);
-  const perRow = even(matrix.rows, (matrix.rows * narrowest * 0.5) / height); // tokens stay apart longer
+/** A matrix in bins that are large enough to be seen at this size; the caption mentions them. */
+export function fitted(
+  canvas: Canvas,
+  given: Matrix,
+  width: number,
+  height: number,
+  minWidth = MIN_CELL_WIDTH,
+): Matrix {
+  const matrix = asStored(given);
+  const perCol = binSize(matrix.cols, (matrix.cols * minWidth) / width);
+  const perRow = binSize(matrix.rows, (matrix.rows * minWidth * 0.5) / height); // tokens are binned later
   const [cols, rows] = [perCol * (given.perCol ?? 1), perRow * (given.perRow ?? 1)];
-  if (cols > 1) sheet.binned(given.cols, 'columns', cols);
-  if (rows > 1) sheet.binned(given.rows, 'rows', rows);
+  if (cols > 1) canvas.noteBins(given.cols, 'columns', cols);
+  if (rows > 1) canvas.noteBins(given.rows, 'rows', rows);
   return binned(matrix, perRow, perCol);
 }
 
-/** How many go together where at least so many must: a number that leaves no smaller bin at the end, if one is near. */
-export function even(count: number, least: number): number {
-  const needed = Math.max(1, Math.ceil(least - 1e-9));
+/** Size of a bin: at least `minimum`, and up to 1.6 times that if the last bin is then not smaller than the others. */
+export function binSize(count: number, minimum: number): number {
+  const needed = Math.max(1, Math.ceil(minimum - 1e-9));
   for (let size = needed; size <= needed * 1.6; size++) if (count % size === 0) return size;
   return needed;
 }
 
-/** The values that are there, which may be means already. */
-function held(matrix: Matrix): Matrix {
+/** The matrix with the shape of its stored values, which may already be means of bins. */
+function asStored(matrix: Matrix): Matrix {
   const [rows, cols] = [Math.ceil(matrix.rows / (matrix.perRow ?? 1)), Math.ceil(matrix.cols / (matrix.perCol ?? 1))];
   return { rows, cols, values: matrix.values };
 }
 
-/** The cells of a matrix in a box. What is masked is hatched. */
-export function cells(sheet: Sheet, matrix: Matrix, box: Box, scale: Scale): string {
-  sheet.cells += matrix.values.length;
-  if (scale.kind === 'signed') sheet.signed = true;
-  else sheet.probability = scale;
-  const drawn = sheet.pictures ? picture(sheet, matrix, box, scale) : rectangles(sheet, matrix, box, scale);
-  return drawn + hatched(sheet, matrix, box);
+/** Draws the cells of a matrix in a box; masked cells are hatched. */
+export function cells(canvas: Canvas, matrix: Matrix, box: Box, scale: Scale): string {
+  canvas.cells += matrix.values.length;
+  if (scale.kind === 'signed') canvas.signed = true;
+  else canvas.probability = scale;
+  const drawn = canvas.asImages ? image(canvas, matrix, box, scale) : rectangles(canvas, matrix, box, scale);
+  return drawn + hatched(canvas, matrix, box);
 }
 
-/** Rectangles of one colour are one path: a third of the bytes. */
-function rectangles(sheet: Sheet, matrix: Matrix, box: Box, scale: Scale): string {
-  if (sheet.cells > LARGEST_VECTOR) return ''; // it will be drawn again, with pictures
+/** One path per colour: a third of the bytes of separate rectangles. */
+function rectangles(canvas: Canvas, matrix: Matrix, box: Box, scale: Scale): string {
+  if (canvas.cells > MAX_VECTOR_CELLS) return ''; // will be drawn again, as images
   const width = box.width / matrix.cols;
   const height = box.height / matrix.rows;
   const size = `h${number(width)}v${number(height)}h${number(-width)}z`;
   const paths = new Map<string, string>();
   matrix.values.forEach((value, index) => {
     if (value === null) return;
-    const fill = colour(value, scale, sheet.theme);
+    const fill = colour(value, scale, canvas.theme);
     const x = number(box.x + (index % matrix.cols) * width);
     const y = number(box.y + Math.floor(index / matrix.cols) * height);
     paths.set(fill, `${paths.get(fill) ?? ''}M${x} ${y}${size}`);
@@ -92,18 +98,18 @@ function rectangles(sheet: Sheet, matrix: Matrix, box: Box, scale: Scale): strin
   return tag('g', { 'shape-rendering': 'crispEdges' }, ...drawn);
 }
 
-function picture(sheet: Sheet, matrix: Matrix, box: Box, scale: Scale): string {
-  const every = palette(scale, sheet.theme);
-  const places = new Map<number, number>(); // only the colours that occur go into the file
+function image(canvas: Canvas, matrix: Matrix, box: Box, scale: Scale): string {
+  const colours = palette(scale, canvas.theme);
+  const indices = new Map<number, number>(); // only colours that occur go into the file
   const used: Rgb[] = [[0, 0, 0]];
   const bytes = matrix.values.map((value) => {
     if (value === null) return 0;
-    const shade = step(value, scale);
-    if (!places.has(shade)) {
-      places.set(shade, used.length);
-      used.push(every[shade] as Rgb);
+    const shade = paletteIndex(value, scale);
+    if (!indices.has(shade)) {
+      indices.set(shade, used.length);
+      used.push(colours[shade] as Rgb);
     }
-    return places.get(shade) as number;
+    return indices.get(shade) as number;
   });
   return tag('image', {
     ...box,
@@ -114,8 +120,8 @@ function picture(sheet: Sheet, matrix: Matrix, box: Box, scale: Scale): string {
   });
 }
 
-/** Runs of masked cells, hatched, row by row. */
-function hatched(sheet: Sheet, matrix: Matrix, box: Box): string {
+/** Hatching over runs of masked cells, row by row. */
+function hatched(canvas: Canvas, matrix: Matrix, box: Box): string {
   const width = box.width / matrix.cols;
   const height = box.height / matrix.rows;
   let drawn = '';
@@ -127,11 +133,11 @@ function hatched(sheet: Sheet, matrix: Matrix, box: Box): string {
       if (col > start) {
         const x = box.x + start * width;
         drawn += tag('rect', { x, y: box.y + row * height, width: (col - start) * width, height });
-        sheet.masked = sheet.hatches = true;
+        canvas.masked = canvas.hatches = true;
       } else {
         col++;
       }
     }
   }
-  return drawn === '' ? '' : tag('g', { fill: `url(#${sheet.hatch})` }, drawn);
+  return drawn === '' ? '' : tag('g', { fill: `url(#${canvas.hatch})` }, drawn);
 }

@@ -1,23 +1,23 @@
-// Every figure by its name: data in, an SVG out. The same in a page and in Python, which runs this in QuickJS.
-import { descriptionOf, page } from './page';
-import { LARGEST_VECTOR, Sheet, type Drawing } from './sheet';
+// Renderer of all figures: view name and data in, SVG out. Used by the explorer, and by Python through QuickJS.
+import { Canvas, MAX_VECTOR_CELLS, type Drawing } from './canvas';
+import { descriptionOf, svgDocument } from './svgDocument';
 import type { Options } from './types';
 import { attention } from './views/attention';
 import { beam } from './views/beam';
-import { bridge } from './views/bridge';
 import { concat } from './views/concat';
-import { film } from './views/film';
+import { crossAttention } from './views/crossAttention';
+import { decodingSteps } from './views/decodingSteps';
 import { heads, headsOut } from './views/heads';
 import { multiHead } from './views/multiHead';
 import { qkv } from './views/qkv';
 import { selfAttention } from './views/selfAttention';
 import { softmax } from './views/softmax';
 
-export { measure } from './widths';
+export { textWidth } from './textWidth';
 
-// A view takes the data that its name asks for; the caller has looked it up by the same name.
+// Each view has its own type of data (see types.ts); the caller passes the data of the view it names.
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
-type View = (data: any, sheet: Sheet) => Drawing;
+type View = (data: any, canvas: Canvas) => Drawing;
 
 const VIEWS: Record<string, View> = {
   qkv,
@@ -26,9 +26,9 @@ const VIEWS: Record<string, View> = {
   'heads-out': headsOut,
   concat,
   'multi-head': multiHead,
-  bridge,
+  'cross-attention': crossAttention,
   attention,
-  film,
+  'decoding-steps': decodingSteps,
   beam,
   softmax,
 };
@@ -36,30 +36,30 @@ const VIEWS: Record<string, View> = {
 export const views: string[] = Object.keys(VIEWS);
 
 export function render(view: string, data: unknown, options: Options = {}): string {
-  const { drawing, sheet } = drawn(view, data, options);
-  return page(drawing, sheet);
+  const { drawing, canvas } = drawView(view, data, options);
+  return svgDocument(drawing, canvas);
 }
 
-/** What the figure says in words. */
+/** The description of a figure: its caption and alternative text. */
 export function describe(view: string, data: unknown, options: Options = {}): string {
-  const { drawing, sheet } = drawn(view, data, options);
-  return descriptionOf(drawing, sheet);
+  const { drawing, canvas } = drawView(view, data, options);
+  return descriptionOf(drawing, canvas);
 }
 
-function drawn(view: string, data: unknown, options: Options): { drawing: Drawing; sheet: Sheet } {
+function drawView(view: string, data: unknown, options: Options): { drawing: Drawing; canvas: Canvas } {
   const draw = VIEWS[view];
-  if (draw === undefined) throw new Error(`There is no view ${view}; there are ${views.join(', ')}.`);
-  const key = hash(JSON.stringify([view, options, data], (name, value: unknown) => (name === 'values' ? null : value)));
-  let sheet = new Sheet(options, false, key);
-  let drawing = draw(data, sheet);
-  if (sheet.cells > LARGEST_VECTOR) {
-    sheet = new Sheet(options, true, key);
-    drawing = draw(data, sheet);
+  if (draw === undefined) throw new Error(`There is no view ${view}; choose one of ${views.join(', ')}.`);
+  const id = hash(JSON.stringify([view, options, data], (name, value: unknown) => (name === 'values' ? null : value)));
+  let canvas = new Canvas(options, false, id);
+  let drawing = draw(data, canvas);
+  if (canvas.cells > MAX_VECTOR_CELLS) {
+    canvas = new Canvas(options, true, id); // too many cells for rectangles: draw again with images
+    drawing = draw(data, canvas);
   }
-  return { drawing, sheet };
+  return { drawing, canvas };
 }
 
-/** FNV-1a: a short name for what is drawn. */
+/** FNV-1a hash of the input, as a short id. */
 function hash(content: string): string {
   let h = 0x811c9dc5;
   for (let i = 0; i < content.length; i++) h = Math.imul(h ^ content.charCodeAt(i), 0x01000193) >>> 0;

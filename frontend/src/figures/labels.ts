@@ -1,114 +1,114 @@
-// Tokens along the sides of a matrix: every one while there is room, else every second, third, ...
-import type { Sheet } from './sheet';
-import { cut, shown, SIZE, text } from './text';
+// Token labels of matrix rows and columns: each token if they fit, else every second, third, ...
+import type { Canvas } from './canvas';
+import { FONT_SIZE, text, tokenText, truncate } from './text';
+import { textWidth } from './textWidth';
 import type { Token } from './types';
-import { measure } from './widths';
 
-const ROW_PITCH = 8.8;
-const COLUMN_PITCH = 10.2;
-const ARROW = 10;
-export const SLANT = 45;
-const SINE = 0.7071;
+const MIN_ROW_PITCH = 8.8;
+const MIN_COLUMN_PITCH = 10.2;
+const ARROW_WIDTH = 10;
+const SLANT_DEGREES = 45;
+const SLANT_SINE = 0.7071;
 
-/** Which labels are written where positions lie so close: every n-th; above 40 tokens at least every second. */
-export function every(count: number, pitch: number, needed: number): number {
-  const fits = Math.max(1, Math.ceil(needed / pitch - 1e-6));
+/** Every how many positions a label fits, given their distance; above 40 tokens at least every second. */
+export function labelStride(count: number, pitch: number, minPitch: number): number {
+  const fits = Math.max(1, Math.ceil(minPitch / pitch - 1e-6));
   return count > 40 ? Math.max(2, fits) : fits;
 }
 
-function widest(texts: string[], cap: number): number {
-  return Math.min(cap, Math.max(0, ...texts.map((one) => measure(one, SIZE))));
+function widest(texts: string[], maxWidth: number): number {
+  return Math.min(maxWidth, Math.max(0, ...texts.map((one) => textWidth(one, FONT_SIZE))));
 }
 
-/** The room that row labels take: of the target two columns, what went in and what is predicted. */
+/** Labels left of rows. Target positions have two columns: the input token and the token to predict. */
 export class RowLabels {
-  private readonly after: number;
-  private readonly own: number;
+  private readonly afterWidth: number;
+  private readonly tokenWidth: number;
   readonly width: number;
 
   constructor(
-    private readonly sheet: Sheet,
+    private readonly canvas: Canvas,
     private readonly tokens: Token[],
-    cap = sheet.narrow ? 34 : 54,
+    maxWidth = canvas.narrow ? 34 : 54,
   ) {
-    const before = tokens.map((token) => token.after).filter((token) => token !== undefined);
-    this.after = widest(before.map(shown), cap);
-    this.own = widest(
-      tokens.map((token) => shown(token.text)),
-      cap,
+    const inputs = tokens.map((token) => token.after).filter((token) => token !== undefined);
+    this.afterWidth = widest(inputs.map(tokenText), maxWidth);
+    this.tokenWidth = widest(
+      tokens.map((token) => tokenText(token.text)),
+      maxWidth,
     );
-    this.width = this.own + (this.after > 0 ? this.after + ARROW : 0) + 4;
+    this.width = this.tokenWidth + (this.afterWidth > 0 ? this.afterWidth + ARROW_WIDTH : 0) + 4;
   }
 
-  /** Beside rows that begin at y, left of `right`. */
+  /** Draws the labels of rows that begin at `y`, left of `right`. */
   draw(right: number, y: number, pitch: number, marked: number | null = null): string {
-    const skip = every(this.tokens.length, pitch, ROW_PITCH);
+    const stride = labelStride(this.tokens.length, pitch, MIN_ROW_PITCH);
     return this.tokens
       .map((token, row) => {
-        const near = marked !== null && row !== marked && Math.abs(row - marked) * pitch < ROW_PITCH;
-        if (row !== marked && (row % skip !== 0 || near)) return '';
-        return this.one(token, right - 4, y + (row + 0.5) * pitch + 2.8, row === marked);
+        const near = marked !== null && row !== marked && Math.abs(row - marked) * pitch < MIN_ROW_PITCH;
+        if (row !== marked && (row % stride !== 0 || near)) return '';
+        return this.label(token, right - 4, y + (row + 0.5) * pitch + 2.8, row === marked);
       })
       .join('');
   }
 
-  /** What the two columns of the target are, in as many words as fit. */
+  /** The heading of the two columns of target labels, in the longest wording that fits. */
   heading(right: number, top: number, pitch: number): string {
-    const fitting = ['after → predicting', 'after → next'].find((words) => measure(words, SIZE) <= right - 4);
-    if (this.after === 0 || fitting === undefined) return '';
-    const y = top - Math.max(4, 8.5 - pitch / 2); // above the first label, which may stand higher than its row
-    return text(right - 4, y, fitting, { fill: this.sheet.theme.quiet, anchor: 'end' });
+    const heading = ['input → prediction', 'input → next'].find((words) => textWidth(words, FONT_SIZE) <= right - 4);
+    if (this.afterWidth === 0 || heading === undefined) return '';
+    const y = top - Math.max(4, 8.5 - pitch / 2); // above the first label, which may be higher than its row
+    return text(right - 4, y, heading, { fill: this.canvas.theme.quiet, anchor: 'end' });
   }
 
-  private one(token: Token, right: number, y: number, bold: boolean): string {
-    const { theme } = this.sheet;
+  private label(token: Token, right: number, y: number, bold: boolean): string {
+    const { theme } = this.canvas;
     const fill = bold ? theme.accent : theme.text;
-    const own = cut(shown(token.text), this.own + 0.01, SIZE);
-    if (token.after === undefined) return text(right, y, own, { fill, bold, anchor: 'end' });
-    const left = right - this.own;
+    const label = truncate(tokenText(token.text), this.tokenWidth + 0.01, FONT_SIZE);
+    if (token.after === undefined) return text(right, y, label, { fill, bold, anchor: 'end' });
+    const left = right - this.tokenWidth;
     return (
-      text(left - ARROW, y, cut(shown(token.after), this.after + 0.01, SIZE), {
+      text(left - ARROW_WIDTH, y, truncate(tokenText(token.after), this.afterWidth + 0.01, FONT_SIZE), {
         fill: bold ? fill : theme.quiet,
         anchor: 'end',
       }) +
-      text(left - ARROW / 2, y, '→', { fill: theme.quiet, anchor: 'middle' }) +
-      text(left, y, own, { fill, bold })
+      text(left - ARROW_WIDTH / 2, y, '→', { fill: theme.quiet, anchor: 'middle' }) +
+      text(left, y, label, { fill, bold })
     );
   }
 }
 
 /** Slanted labels above columns. */
 export class ColumnLabels {
-  private readonly longest: number;
+  private readonly labelWidth: number;
   readonly height: number;
-  /** How far the last label reaches beyond its column. */
+  /** Horizontal extent of the last label beyond its column. */
   readonly overhang: number;
 
   constructor(
-    private readonly sheet: Sheet,
+    private readonly canvas: Canvas,
     private readonly texts: string[],
-    cap = 58,
+    maxWidth = 58,
   ) {
-    this.longest = widest(texts, cap);
-    this.height = this.longest * SINE + 8;
-    this.overhang = this.longest * SINE + 2;
+    this.labelWidth = widest(texts, maxWidth);
+    this.height = this.labelWidth * SLANT_SINE + 8;
+    this.overhang = this.labelWidth * SLANT_SINE + 2;
   }
 
-  /** Above columns that begin at x; `bottom` is where the matrix begins. */
+  /** Draws the labels of columns that begin at `x`; `bottom` is the top of the matrix. */
   draw(x: number, bottom: number, pitch: number, marked: number | null = null): string {
-    const skip = every(this.texts.length, pitch, COLUMN_PITCH);
+    const stride = labelStride(this.texts.length, pitch, MIN_COLUMN_PITCH);
     return this.texts
       .map((one, col) => {
-        if (col % skip !== 0) return '';
-        const fill = col === marked ? this.sheet.theme.accent : this.sheet.theme.text;
-        const label = cut(one, this.longest + 0.01);
-        return text(x + (col + 0.5) * pitch + 2, bottom - 3, label, { fill, rotate: -SLANT });
+        if (col % stride !== 0) return '';
+        const fill = col === marked ? this.canvas.theme.accent : this.canvas.theme.text;
+        const label = truncate(one, this.labelWidth + 0.01);
+        return text(x + (col + 0.5) * pitch + 2, bottom - 3, label, { fill, rotate: -SLANT_DEGREES });
       })
       .join('');
   }
 }
 
-/** How tall rows are: room for a label each while they are few; else a fixed height for all. */
-export function rowPitch(count: number, full: number, tallest = 9): number {
-  return Math.min(tallest, full / count);
+/** Height of one row: `maxPitch`, or less if the rows would exceed `maxHeight` together. */
+export function rowPitch(count: number, maxHeight: number, maxPitch = 9): number {
+  return Math.min(maxPitch, maxHeight / count);
 }

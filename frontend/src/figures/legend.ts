@@ -1,90 +1,97 @@
-// What colours, frames and hatching mean: always there, one line or two.
+// Legend: the meaning of colours, frames and hatching, below every figure.
+import type { Canvas } from './canvas';
+import { decimal } from './formatting';
 import { palette, type Scale } from './scales';
-import type { Sheet } from './sheet';
 import { number, tag } from './svg';
 import { text } from './text';
-import { measure } from './widths';
-import { decimal } from './words';
+import { textWidth } from './textWidth';
 
-interface Item {
+interface LegendEntry {
   width: number;
   draw: (x: number, y: number) => string;
 }
 
-const BAR = 54;
-const GAP = 14;
-const HEIGHT = 14;
+const BAR_WIDTH = 54;
+const SHADES = 36;
+const ENTRY_GAP = 14;
+const ROW_HEIGHT = 14;
 
-/** The items in as many lines as they need. */
-export function legend(sheet: Sheet): { body: string; height: number } {
+/** The entries in as many rows as they need. */
+export function legend(canvas: Canvas): { body: string; height: number } {
   let [x, y] = [0, 0];
   let body = '';
-  for (const item of items(sheet)) {
-    if (x > 0 && x + item.width > sheet.width) [x, y] = [0, y + HEIGHT];
-    body += item.draw(x, y);
-    x += item.width + GAP;
+  for (const entry of entries(canvas)) {
+    if (x > 0 && x + entry.width > canvas.width) [x, y] = [0, y + ROW_HEIGHT];
+    body += entry.draw(x, y);
+    x += entry.width + ENTRY_GAP;
   }
-  return { body, height: body === '' ? 0 : y + HEIGHT };
+  return { body, height: body === '' ? 0 : y + ROW_HEIGHT };
 }
 
-function items(sheet: Sheet): Item[] {
-  const found: Item[] = [];
-  if (sheet.signed) found.push(bar(sheet, { kind: 'signed', limit: 1 }, '−', '+', 'value: below 0, 0, above 0'));
-  if (sheet.probability !== null) {
-    found.push(
-      bar(
-        sheet,
-        sheet.probability,
+function entries(canvas: Canvas): LegendEntry[] {
+  const list: LegendEntry[] = [];
+  if (canvas.signed)
+    list.push(colourBar(canvas, { kind: 'signed', limit: 1 }, '−', '+', 'value: negative, 0, positive'));
+  if (canvas.probability !== null) {
+    list.push(
+      colourBar(
+        canvas,
+        canvas.probability,
         '0',
-        `${sheet.probability.clipped ? '≥ ' : ''}${decimal(sheet.probability.limit)}`,
+        `${canvas.probability.clipped ? '≥ ' : ''}${decimal(canvas.probability.limit)}`,
         'attention weight',
       ),
     );
   }
-  const { theme } = sheet;
-  if (sheet.activations) found.push(swatch(sheet, 'activation', { fill: theme.roles.none.fill }));
-  if (sheet.weights) {
-    found.push(swatch(sheet, 'weight', { fill: theme.mat, stroke: theme.roles.none.fill, 'stroke-width': 1.1 }));
+  const { theme } = canvas;
+  if (canvas.activations) list.push(swatch(canvas, 'activation', { fill: theme.roles.none.fill }));
+  if (canvas.weights) {
+    list.push(swatch(canvas, 'weight matrix', { fill: theme.mat, stroke: theme.roles.none.fill, 'stroke-width': 1.1 }));
   }
-  if (sheet.masked) {
-    found.push(swatch(sheet, 'masked', { fill: `url(#${sheet.hatch})`, stroke: theme.faint, 'stroke-width': 0.5 }));
+  if (canvas.masked) {
+    list.push(swatch(canvas, 'masked', { fill: `url(#${canvas.hatch})`, stroke: theme.faint, 'stroke-width': 0.5 }));
   }
-  if (sheet.missing) {
+  if (canvas.missing) {
     const dashed = { fill: theme.mat, stroke: theme.quiet, 'stroke-dasharray': '3 2', 'stroke-width': 1 };
-    found.push(swatch(sheet, 'numbers not saved with this trace', dashed));
+    list.push(swatch(canvas, 'numbers not saved with this trace', dashed));
   }
-  return [...found, ...sheet.keys.map((key) => swatch(sheet, key.meaning, key.look))];
+  return [...list, ...canvas.legendItems.map((item) => swatch(canvas, item.meaning, item.style))];
 }
 
-function bar(sheet: Sheet, scale: Scale, low: string, high: string, meaning: string): Item {
-  const style = { fill: sheet.theme.quiet };
-  const before = measure(low, 8) + 3;
-  const after = measure(high, 8) + 6;
-  const colours = palette(scale, sheet.theme);
-  const shades = 36;
+function colourBar(canvas: Canvas, scale: Scale, low: string, high: string, meaning: string): LegendEntry {
+  const style = { fill: canvas.theme.quiet };
+  const lowWidth = textWidth(low, 8) + 3;
+  const highWidth = textWidth(high, 8) + 6;
+  const colours = palette(scale, canvas.theme);
   return {
-    width: before + BAR + 3 + after + measure(meaning, 8),
+    width: lowWidth + BAR_WIDTH + 3 + highWidth + textWidth(meaning, 8),
     draw: (x, y) => {
-      const strips = Array.from({ length: shades }, (_, i) => {
-        const shade = colours[Math.round((i / (shades - 1)) * (colours.length - 1))] ?? [0, 0, 0];
+      const strips = Array.from({ length: SHADES }, (_, i) => {
+        const shade = colours[Math.round((i / (SHADES - 1)) * (colours.length - 1))] ?? [0, 0, 0];
         const fill = `rgb(${shade.map(number).join(',')})`;
-        return tag('rect', { x: x + before + (i * BAR) / shades, y, width: BAR / shades + 0.2, height: 8, fill });
+        return tag('rect', {
+          x: x + lowWidth + (i * BAR_WIDTH) / SHADES,
+          y,
+          width: BAR_WIDTH / SHADES + 0.2,
+          height: 8,
+          fill,
+        });
       });
       return (
         text(x, y + 7, low, style) +
         tag('g', { 'shape-rendering': 'crispEdges' }, ...strips) +
-        text(x + before + BAR + 3, y + 7, high, style) +
-        text(x + before + BAR + 3 + after, y + 7, meaning, style)
+        text(x + lowWidth + BAR_WIDTH + 3, y + 7, high, style) +
+        text(x + lowWidth + BAR_WIDTH + 3 + highWidth, y + 7, meaning, style)
       );
     },
   };
 }
 
-function swatch(sheet: Sheet, meaning: string, look: Record<string, string | number>): Item {
+function swatch(canvas: Canvas, meaning: string, style: Record<string, string | number>): LegendEntry {
   return {
-    width: 16 + measure(meaning, 8),
+    width: 16 + textWidth(meaning, 8),
     draw: (x, y) =>
-      tag('rect', { x: x + 0.5, y, width: 11, height: 8, rx: 1.5, ...look }) +
-      text(x + 16, y + 7, meaning, { fill: sheet.theme.quiet }),
+      tag('rect', { x: x + 0.5, y, width: 11, height: 8, rx: 1.5, ...style }) +
+      text(x + 16, y + 7, meaning, { fill: canvas.theme.quiet }),
   };
 }

@@ -1,18 +1,18 @@
-// From a value to a colour: 255 steps of a table, so that a cell is one byte and a figure repeats.
-import type { Matrix } from './types';
+// Colour scales: values to a palette of 255 colours, so that a cell takes one byte and figures are reproducible.
 import type { Theme } from './theme';
+import type { Matrix } from './types';
 
 export type Rgb = [number, number, number];
 
 export interface Scale {
   kind: 'signed' | 'probability';
-  /** Where the colours end. */
+  /** The largest absolute value with a colour of its own. */
   limit: number;
-  /** Whether some values lie beyond. */
+  /** Whether some values exceed the limit. */
   clipped?: boolean;
 }
 
-export const STEPS = 255;
+export const PALETTE_SIZE = 255;
 
 export function rgb(hex: string): Rgb {
   return [1, 3, 5].map((start) => parseInt(hex.slice(start, start + 2), 16)) as Rgb;
@@ -22,63 +22,64 @@ function hex(colour: Rgb): string {
   return `#${colour.map((part) => part.toString(16).padStart(2, '0')).join('')}`;
 }
 
-/** The colour at `t` from 0 to 1 of a table of colours, straight between its neighbours. */
-function between(table: string[], t: number): Rgb {
-  const place = Math.max(0, Math.min(1, t)) * (table.length - 1);
-  const index = Math.min(Math.floor(place), table.length - 2);
+/** The colour at `t`, from 0 to 1, of a table of colours, linearly interpolated. */
+function interpolated(table: string[], t: number): Rgb {
+  const position = Math.max(0, Math.min(1, t)) * (table.length - 1);
+  const index = Math.min(Math.floor(position), table.length - 2);
   const low = rgb(table[index] as string);
   const high = rgb(table[index + 1] as string);
-  return low.map((part, i) => Math.round(part + ((high[i] as number) - part) * (place - index))) as Rgb;
+  return low.map((part, i) => Math.round(part + ((high[i] as number) - part) * (position - index))) as Rgb;
 }
 
-/** Every colour of a scale; the middle one of a signed scale is exactly 0's. */
+/** All colours of a scale; the middle one of a signed scale is that of 0. */
 export function palette(scale: Scale, theme: Theme): Rgb[] {
   const table = scale.kind === 'signed' ? theme.diverging : theme.sequential;
-  return Array.from({ length: STEPS }, (_, step) => between(table, step / (STEPS - 1)));
+  return Array.from({ length: PALETTE_SIZE }, (_, index) => interpolated(table, index / (PALETTE_SIZE - 1)));
 }
 
-/** Which colour of the palette a value has. */
-export function step(value: number, scale: Scale): number {
-  if (scale.limit === 0) return scale.kind === 'signed' ? (STEPS - 1) / 2 : 0;
+/** Index of a value's colour in the palette. */
+export function paletteIndex(value: number, scale: Scale): number {
+  if (scale.limit === 0) return scale.kind === 'signed' ? (PALETTE_SIZE - 1) / 2 : 0;
   const t = scale.kind === 'signed' ? (value / scale.limit + 1) / 2 : value / scale.limit;
-  return Math.round(Math.max(0, Math.min(1, t)) * (STEPS - 1));
+  return Math.round(Math.max(0, Math.min(1, t)) * (PALETTE_SIZE - 1));
 }
 
 export function colour(value: number, scale: Scale, theme: Theme): string {
   const table = scale.kind === 'signed' ? theme.diverging : theme.sequential;
-  return hex(between(table, step(value, scale) / (STEPS - 1)));
+  return hex(interpolated(table, paletteIndex(value, scale) / (PALETTE_SIZE - 1)));
 }
 
-/** Black or white, whichever reads better on a colour. */
-export function readableOn(ground: string): string {
-  const [r, g, b] = rgb(ground);
+/** Black or white, whichever has more contrast on a colour. */
+export function readableOn(background: string): string {
+  const [r, g, b] = rgb(background);
   return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? '#000000' : '#ffffff';
 }
 
-/** |x| below which 99.5 % of the values lie, rounded up to two digits: a few large ones must not whiten the rest. */
+/** The limit is the 99.5th percentile of |x|, rounded up to two digits, so that outliers do not wash out the rest. */
 export function signedScale(matrices: Matrix[]): Scale {
-  const sizes = sorted(matrices);
-  const size = sizes[Math.ceil(0.995 * (sizes.length - 1))] ?? 0;
-  return { kind: 'signed', limit: roundedUp(size) };
+  const magnitudes = sortedMagnitudes(matrices);
+  const limit = magnitudes[Math.ceil(0.995 * (magnitudes.length - 1))] ?? 0;
+  return { kind: 'signed', limit: roundedUp(limit) };
 }
 
 const PROBABILITY_LIMITS = [0.02, 0.05, 0.1, 0.2, 0.5, 1];
 
-/** From 0 to the first round number that hardly any value exceeds. */
+/** From 0 to the first round number that at most 0.5 % of the values exceed. */
 export function probabilityScale(matrices: Matrix[]): Scale {
-  const sizes = sorted(matrices);
-  const most = sizes[Math.floor(0.995 * (sizes.length - 1))] ?? 1;
-  const limit = PROBABILITY_LIMITS.find((one) => most <= one) ?? 1;
-  return { kind: 'probability', limit, clipped: (sizes[sizes.length - 1] ?? 0) > limit };
+  const magnitudes = sortedMagnitudes(matrices);
+  const quantile = magnitudes[Math.floor(0.995 * (magnitudes.length - 1))] ?? 1;
+  const limit = PROBABILITY_LIMITS.find((bound) => quantile <= bound) ?? 1;
+  return { kind: 'probability', limit, clipped: (magnitudes[magnitudes.length - 1] ?? 0) > limit };
 }
 
-function sorted(matrices: Matrix[]): number[] {
-  const sizes: number[] = [];
-  for (const matrix of matrices) for (const value of matrix.values) if (value !== null) sizes.push(Math.abs(value));
-  return sizes.sort((a, b) => a - b);
+function sortedMagnitudes(matrices: Matrix[]): number[] {
+  const magnitudes: number[] = [];
+  for (const matrix of matrices)
+    for (const value of matrix.values) if (value !== null) magnitudes.push(Math.abs(value));
+  return magnitudes.sort((a, b) => a - b);
 }
 
-/** Two digits, not smaller. Powers are multiplied up, because `Math.log10` is not the same everywhere. */
+/** Rounded up to two significant digits; without `Math.log10`, which differs between engines. */
 export function roundedUp(x: number): number {
   if (!(x > 0)) return 0;
   let unit = 1;

@@ -1,29 +1,30 @@
-// Colours. Roles keep the hues of the Illustrated Transformer; text variants read at 6:1 and more on their ground.
+// Colour themes. Roles keep the hues of the Illustrated Transformer; text has a contrast of at least 6:1.
 
 export type Role = 'x' | 'q' | 'k' | 'v' | 'z' | 'memory' | 'none';
 
 export interface Ink {
-  /** For letters on the ground. */
+  /** Text on the background. */
   text: string;
-  /** For frames and filled signs. */
+  /** Frames and filled labels. */
   fill: string;
-  /** For letters on the fill. */
+  /** Text on the fill. */
   onFill: string;
 }
 
 export interface Theme {
   name: 'light' | 'dark';
+  /** Background. */
   ground: string;
   text: string;
   quiet: string;
   faint: string;
-  /** Behind weights. */
+  /** Background of weight matrices. */
   mat: string;
   accent: string;
   roles: Record<Role, Ink>;
   /** Signed values, from the most negative over 0 to the most positive. */
   diverging: string[];
-  /** Probabilities, from 0 up. */
+  /** Probabilities, from 0 upwards. */
   sequential: string[];
 }
 
@@ -40,7 +41,7 @@ const PUOR = [
   '#542788',
   '#2d004b',
 ];
-/** The same two hues around a dark middle. */
+/** The same two hues around a dark centre. */
 const PUOR_DARK = [
   '#ffe3b8',
   '#ffcb85',

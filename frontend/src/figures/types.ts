@@ -1,16 +1,16 @@
-// What a figure is made from: plain numbers and tokens, as JSON carries them. Nothing here knows where they come from.
+// Input data of the figures: plain numbers and tokens, as JSON. Independent of where they come from.
 
-/** Values row by row; null where nothing may be looked at. */
+/** Values row by row; null where masked. */
 export interface Matrix {
   rows: number;
   cols: number;
   values: (number | null)[];
-  /** Rows and columns that one value is the mean of, where it was too large to be handed over whole. */
+  /** Rows and columns per value, which is then a mean: set for matrices that are too large to be passed whole. */
   perRow?: number;
   perCol?: number;
 }
 
-/** A matrix whose numbers were not saved: its shape is known, its cells are not. */
+/** A matrix whose numbers were not saved: only its shape is known. */
 export interface Unknown {
   rows: number;
   cols: number;
@@ -19,7 +19,7 @@ export interface Unknown {
 
 export type MaybeMatrix = Matrix | Unknown;
 
-/** One position. Of the target: what went in (`after`), and what the position has to predict (`text`). */
+/** One position. In the target: the input token (`after`) and the token to predict (`text`). */
 export interface Token {
   text: string;
   after?: string;
@@ -27,19 +27,19 @@ export interface Token {
 
 export type Stack = 'encoder' | 'decoder';
 
-/** Where an attention stands; layers are counted from 0. */
+/** Location of an attention; layers are counted from 0. */
 export interface Place {
   stack: Stack;
   layer: number;
   kind: 'self' | 'cross';
 }
 
-/** One attention. Every list has one matrix a head; what a view does not need is not there. */
+/** One attention. Every list has one matrix per head; a view gets only the parts that it needs. */
 export interface AttentionData {
   place: Place;
   heads: number;
   head: number | null;
-  /** The query position that is looked at. */
+  /** The highlighted query position. */
   token: number | null;
   queries: Token[];
   keys: Token[];
@@ -64,30 +64,30 @@ export interface AttentionData {
   wo?: MaybeMatrix;
 }
 
-/** One decoder layer's way from the memory to its own K and V. */
-export interface Lane {
+/** The cross-attention K and V of one decoder layer, and the weights that compute them from the memory. */
+export interface LayerKeysValues {
   layer: number;
   wk: MaybeMatrix;
   wv: MaybeMatrix;
   k: Matrix;
   v: Matrix;
-  /** The name of the parameter whose numbers these are, where it is not their own. */
+  /** The name of the parameter that this weight is tied to; null if it is not tied. */
   kSharedWith: string | null;
   vSharedWith: string | null;
-  /** Cosine with the encoder's top layer's; null where it cannot be said. */
+  /** Cosine with the same weight of the encoder's last layer; null if unknown. */
   kCosine: number | null;
   vCosine: number | null;
 }
 
-export interface BridgeData {
+export interface CrossAttentionData {
   tokens: Token[];
   memory: Matrix;
   heads: number;
   encoderTop: { layer: number; wk: MaybeMatrix; wv: MaybeMatrix };
-  lanes: Lane[];
+  layers: LayerKeysValues[];
 }
 
-export interface FilmData {
+export interface DecodingStepsData {
   layer: number;
   layers: number;
   heads: number;
@@ -95,7 +95,7 @@ export interface FilmData {
   source: Token[];
   target: Token[];
   crossK: Matrix;
-  /** Keys of the target, T × K; or with a recurrent decoder its cell, T × D. */
+  /** Keys of the target, T × K; for a recurrent decoder its cell, T × D. */
   selfK: Matrix;
   recurrent: boolean;
 }
@@ -114,9 +114,9 @@ export interface BeamData {
   size: number;
   lengthPenalty: number;
   nodes: BeamNode[];
-  /** The nodes that end a target, best first. */
+  /** Nodes of the finished hypotheses, best first. */
   ended: number[];
-  /** The end of the hypothesis that the trace follows. */
+  /** Last node of the hypothesis that was traced. */
   followed: number | null;
 }
 
@@ -131,11 +131,11 @@ export interface SoftmaxData {
   entropy: number;
 }
 
-/** How a figure is to look. */
+/** Style of a figure. */
 export interface Options {
-  /** Millimetres: a column of a journal is 86, a page 178. */
+  /** Millimetres: 86 for one column of a journal, 178 for a full page. */
   width?: number;
   dark?: boolean;
-  /** Whether the sentences stand under the picture too, and not only in `<desc>`. */
+  /** Whether the description is also drawn under the figure, and not only in `<desc>`. */
   caption?: boolean;
 }

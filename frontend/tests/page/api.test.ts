@@ -1,27 +1,27 @@
-// The client of the routes: failures are sentences, and who asks anew gives up the old question.
+// Client of the server's routes: error messages, cancelled requests, tensors.
 import { describe, expect, it } from 'vitest';
 import { ApiError, httpApi } from '../../src/page/data/api';
-import { unfolded } from '../../src/page/data/manifest';
+import { expandLayers } from '../../src/page/data/manifest';
 
 const answering = (answer: Response | (() => Promise<Response>)) =>
   httpApi('', async () => (answer instanceof Response ? answer : answer()));
 
 describe('the client', () => {
-  it('hands on the sentence that the server says', async () => {
+  it('passes on the error message of the server', async () => {
     const api = answering(new Response('{"error": "The text is blank. Send a text to trace."}', { status: 422 }));
     await expect(api.explore({ text: '' })).rejects.toEqual(
       new ApiError('The text is blank. Send a text to trace.', 422),
     );
   });
 
-  it('says what to do where there is no sentence, or no server', async () => {
+  it('says what to do without an error message, or without a server', async () => {
     await expect(answering(new Response('<html>', { status: 502 })).model()).rejects.toThrow('502');
     await expect(answering(() => Promise.reject(new TypeError('fetch failed'))).model()).rejects.toThrow(
-      'see whether it still runs',
+      'Check that it is still running',
     );
   });
 
-  it('gives up a trace when another is asked for', async () => {
+  it('cancels a trace when another is requested', async () => {
     const given: AbortSignal[] = [];
     const api = httpApi('', async (_, init) => {
       given.push(init?.signal as AbortSignal);
@@ -40,12 +40,12 @@ describe('the client', () => {
 });
 
 describe('a manifest', () => {
-  it('is unfolded to the names of all layers', () => {
+  it('is expanded to the names of all layers', () => {
     const entries = [
       { name: 'memory', shape: [1] },
       { name: 'a.*.b', layers: 2, shape: [1] },
       { name: 'c.*', layers: [0, 3], shape: [1] },
     ];
-    expect([...unfolded(entries).keys()]).toEqual(['memory', 'a.0.b', 'a.1.b', 'c.0', 'c.3']);
+    expect([...expandLayers(entries).keys()]).toEqual(['memory', 'a.0.b', 'a.1.b', 'c.0', 'c.3']);
   });
 });

@@ -1,18 +1,26 @@
-// The search's tree: its scores come from its log-probabilities, its layout overlaps nowhere, every node is reached by keys.
+// Search tree: scores follow from log-probabilities, the layout has no overlaps, every node can be reached by keys.
 import { describe, expect, it } from 'vitest';
 import type { Fate } from '../../src/figures/types';
 import { readSafetensors } from '../../src/page/data/safetensors';
 import { fileSource } from '../../src/page/data/source';
-import { pathOf, penalised, ranked, received, scoresOf, treeOfFile, type Tree } from '../../src/page/data/tree';
-import { CELL, draw, droppedOf, isDropped, towards } from '../../src/page/screens/beam/drawing';
-import { textOf, through, whyOf } from '../../src/page/screens/beam/meaning';
+import {
+  pathOf,
+  penalised,
+  ranked,
+  treeFromResponse,
+  scoresOf,
+  treeFromFile,
+  type SearchTree,
+} from '../../src/page/data/searchTree';
+import { CELL, layoutTree, droppedOf, isDropped, nextNode } from '../../src/page/screens/beam/treeLayout';
+import { textOf, hypothesisThrough, fateText } from '../../src/page/screens/beam/nodes';
 
 let seed = 7;
 const chance = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
 
-/** A beam search by chance: at every step each growing hypothesis has some ways on, and the best few are kept. */
-function searched(size: number, steps: number, penalty: number): Tree {
-  const tree: Tree = {
+/** A random beam search: at every step each hypothesis has some continuations, and the best few are kept. */
+function searched(size: number, steps: number, penalty: number): SearchTree {
+  const tree: SearchTree = {
     parent: [-1],
     token: [0],
     piece: ['<s>'],
@@ -68,12 +76,12 @@ function searched(size: number, steps: number, penalty: number): Tree {
 const TREES = [searched(1, 6, 0), searched(3, 8, 1), searched(5, 60, 1), searched(8, 30, 0.6)];
 
 describe.each(TREES.map((tree) => ({ tree, nodes: tree.parent.length })))('a tree of $nodes nodes', ({ tree }) => {
-  it('has the scores that its log-probabilities give, and with its own penalty its own order', () => {
+  it('has scores that follow from its log-probabilities, and with its own penalty its own order', () => {
     expect(scoresOf(tree, tree.length_penalty)).toEqual(tree.score);
     expect(ranked(tree, tree.length_penalty).map(({ node }) => node)).toEqual(tree.ended);
   });
 
-  it('is ranked anew by the sum over length ** penalty, and by the sum alone without one', () => {
+  it('is re-ranked by sum / length ** penalty, and by the sum alone without a penalty', () => {
     for (const penalty of [0, 0.35, 1, 2]) {
       const order = ranked(tree, penalty);
       for (const { node, score } of order) {
@@ -88,7 +96,7 @@ describe.each(TREES.map((tree) => ({ tree, nodes: tree.parent.length })))('a tre
 
   const opened = new Set([tree.parent[1] as number, tree.parent[tree.parent.length - 1] as number]);
   it.each([new Set<number>(), opened])('is drawn without overlaps, children to the right of their parents', (open) => {
-    const drawing = draw(tree, open);
+    const drawing = layoutTree(tree, open);
     const drawn = tree.fate.flatMap((_, node) =>
       !isDropped(tree, node) || open.has(tree.parent[node] as number) ? [node] : [],
     );
@@ -105,7 +113,7 @@ describe.each(TREES.map((tree) => ({ tree, nodes: tree.parent.length })))('a tre
   });
 
   it('has edges that cross no frame', () => {
-    const drawing = draw(tree, opened);
+    const drawing = layoutTree(tree, opened);
     for (const { edge } of drawing.boxes.slice(1)) {
       const [, from, x, to] = /^M\S+ (\S+)H(\S+)V(\S+)H/.exec(edge) as unknown as [string, string, string, string];
       const [top, bottom] = [Math.min(Number(from), Number(to)), Math.max(Number(from), Number(to))];
@@ -116,13 +124,13 @@ describe.each(TREES.map((tree) => ({ tree, nodes: tree.parent.length })))('a tre
     }
   });
 
-  it('is walked through whole by arrows, and never left', () => {
-    const drawing = draw(tree, opened);
+  it('can be navigated completely by arrow keys', () => {
+    const drawing = layoutTree(tree, opened);
     const seen = new Set([0]);
     const waiting = [0];
     for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
       for (const key of ['ArrowLeft', 'ArrowRight', 'ArrowUp', 'ArrowDown', 'Home', 'End']) {
-        const next = towards(key, node, tree, drawing);
+        const next = nextNode(key, node, tree, drawing);
         if (next === null) throw new Error(key);
         expect(drawing.cells.has(next)).toBe(true);
         if (!seen.has(next)) waiting.push(next);
@@ -130,39 +138,40 @@ describe.each(TREES.map((tree) => ({ tree, nodes: tree.parent.length })))('a tre
       }
     }
     expect(seen).toEqual(new Set(drawing.cells.keys()));
-    expect(towards('a', 0, tree, drawing)).toBeNull();
+    expect(nextNode('a', 0, tree, drawing)).toBeNull();
   });
 
-  it('merges what does not branch: fewer frames than tokens, and a page can hold it', () => {
-    const drawing = draw(tree, new Set());
+  it('merges tokens without a branch: fewer frames than tokens, and few enough elements for a page', () => {
+    const drawing = layoutTree(tree, new Set());
     expect(drawing.boxes.length).toBeLessThanOrEqual(drawing.cells.size);
     expect(3 * drawing.cells.size + 3 * drawing.boxes.length).toBeLessThan(4000);
   });
 
-  it('says of every node what became of it, and whose it is', () => {
+  it('tells the fate of every node, and its hypothesis', () => {
     const dropped = droppedOf(tree);
     expect(dropped.reduce((sum, one) => sum + one, 0)).toBe(
       tree.fate.filter((_, node) => isDropped(tree, node)).length,
     );
     tree.ended.forEach((end, place) => {
-      expect(whyOf(tree, end)).toMatch(new RegExp(`^finished.*, number ${place + 1} of ${tree.ended.length}$`));
-      expect(through(tree, end, 0)).toBe(place);
+      expect(fateText(tree, end)).toMatch(new RegExp(`^finished.*, number ${place + 1} of ${tree.ended.length}$`));
+      expect(hypothesisThrough(tree, end, 0)).toBe(place);
       expect(textOf(tree, pathOf(tree, end))).not.toContain('▁');
-      expect(pathOf(tree, end).filter((node) => through(tree, node, place) !== place)).toEqual([]);
+      expect(pathOf(tree, end).filter((node) => hypothesisThrough(tree, node, place) !== place)).toEqual([]);
     });
     const silent = tree.fate.filter(
       (fate, node) =>
-        (isDropped(tree, node) && through(tree, node, 0) !== null) || (fate !== 'ended' && !whyOf(tree, node)),
+        (isDropped(tree, node) && hypothesisThrough(tree, node, 0) !== null) ||
+        (fate !== 'ended' && !fateText(tree, node)),
     );
     expect(silent).toEqual([]);
   });
 });
 
 /** A file as `Trace.save` writes one, with the tensors of a search only. */
-function saved(tree: Tree): ArrayBuffer {
+function saved(tree: SearchTree): ArrayBuffer {
   const fates: Fate[] = ['start', 'kept', 'ended', 'outranked', 'displaced', 'abandoned'];
   const pieces = Object.fromEntries(tree.token.slice(1).map((id, i) => [String(id), tree.piece[i + 1]]));
-  const about = { first: '<s>', pieces, search: { length_penalty: tree.length_penalty }, limit: tree.limit };
+  const about = { start_token: '<s>', pieces, search: { length_penalty: tree.length_penalty }, limit: tree.limit };
   const parts: [string, string, Uint8Array][] = [
     ['search.parent', 'I32', new Uint8Array(Int32Array.from(tree.parent).buffer)],
     ['search.token', 'I32', new Uint8Array(Int32Array.from(tree.token).buffer)],
@@ -193,17 +202,17 @@ describe('a tree in a file', () => {
     expect(await fileSource(readSafetensors(saved(tree))).tree()).toEqual(tree);
   });
 
-  it('is none where the target was given, and refused where parents stand behind their children', () => {
+  it('is null if the target was given, and refused if a parent comes after its child', () => {
     const empty = readSafetensors(new Uint8Array([2, 0, 0, 0, 0, 0, 0, 0, 0x7b, 0x7d]).buffer);
-    expect(treeOfFile(empty)).toBeNull();
+    expect(treeFromFile(empty)).toBeNull();
     const tree = searched(2, 4, 1);
     tree.parent[1] = 3;
-    expect(() => treeOfFile(readSafetensors(saved(tree)))).toThrow('is none');
+    expect(() => treeFromFile(readSafetensors(saved(tree)))).toThrow('search tree is invalid');
   });
 
-  it('and a tree from the server may hold what is endless', () => {
+  it('may contain -∞ when it comes from the server', () => {
     const tree = searched(1, 3, 1);
     const sent = { ...tree, log_probability: [0, null], score: [0, null] };
-    expect(received(sent).score).toEqual([0, -Infinity]);
+    expect(treeFromResponse(sent).score).toEqual([0, -Infinity]);
   });
 });

@@ -1,11 +1,11 @@
-// The arithmetic of badges against its definitions, on numbers by chance.
+// The recomputed arithmetic against its definitions, on random numbers.
 import { describe, expect, it } from 'vitest';
 import { grid, joined, part, row, transposed, type Grid } from '../../src/page/data/tensor';
 import {
   cosine,
   dot,
   entropy,
-  holding,
+  countForShare,
   largestDifference,
   norm,
   ranking,
@@ -13,7 +13,7 @@ import {
   timesTransposed,
   weightedSum,
 } from '../../src/page/maths/recompute';
-import { covering, merged, type Span } from '../../src/page/screens/attention/words';
+import { covering, merged, type Span } from '../../src/page/screens/attention/wordWeights';
 
 let seed = 1;
 const chance = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
@@ -25,7 +25,7 @@ const some = (rows: number, cols: number): Grid => ({
 const total = (values: ArrayLike<number>) => Array.from(values).reduce((sum, one) => sum + one, 0);
 
 describe('softmax', () => {
-  it('adds up to 1, keeps the order, and does not mind what is added to all', () => {
+  it('adds up to 1, keeps the order, and is invariant to a constant', () => {
     for (let trial = 0; trial < 50; trial++) {
       const { values } = some(1, 1 + Math.floor(20 * chance()));
       const p = softmax(values);
@@ -35,12 +35,12 @@ describe('softmax', () => {
     }
   });
 
-  it('gives nothing to what is masked, and nothing at all where everything is', () => {
+  it('gives 0 to masked scores, and all zeros if everything is masked', () => {
     expect([...softmax([0, -Infinity, 0])]).toEqual([0.5, 0, 0.5]);
     expect([...softmax([-Infinity, -Infinity])]).toEqual([0, 0]);
   });
 
-  it('has the entropy that its definition says', () => {
+  it('has the entropy of its definition', () => {
     expect(entropy(softmax([3, 3, 3, 3]))).toBeCloseTo(Math.log(4), 12);
     expect(entropy([1, 0])).toBe(0);
   });
@@ -77,7 +77,7 @@ describe('products', () => {
 });
 
 describe('a difference', () => {
-  it('is none between two -∞, and endless between -∞ and a number, or other lengths', () => {
+  it('is 0 between two -∞, and ∞ between -∞ and a number, or between different lengths', () => {
     expect(largestDifference([-Infinity, 1], [-Infinity, 1.5])).toBe(0.5);
     expect(largestDifference([-Infinity], [0])).toBe(Infinity);
     expect(largestDifference([NaN], [0])).toBe(Infinity);
@@ -86,7 +86,7 @@ describe('a difference', () => {
 });
 
 describe('heads', () => {
-  it('stand side by side when joined', () => {
+  it('are concatenated when joined', () => {
     const tensor = { values: Float32Array.from({ length: 24 }, (_, i) => i), shape: [2, 3, 4], axes: ['H', 'T', 'K'] };
     const found = joined(tensor);
     expect([found.rows, found.cols]).toEqual([3, 8]);
@@ -130,10 +130,10 @@ describe('words', () => {
     for (let r = 0; r < 3; r++) expect(total(row(found, r))).toBeCloseTo(1, 6);
   });
 
-  it('hold a share in so many', () => {
+  it('are counted until they reach a share', () => {
     const p = [0.1, 0.6, 0.3];
-    expect(holding(p, ranking(p), 0.6)).toBe(1);
-    expect(holding(p, ranking(p), 0.9)).toBe(2);
-    expect(holding(p, ranking(p), 2)).toBe(3);
+    expect(countForShare(p, ranking(p), 0.6)).toBe(1);
+    expect(countForShare(p, ranking(p), 0.9)).toBe(2);
+    expect(countForShare(p, ranking(p), 2)).toBe(3);
   });
 });

@@ -1,6 +1,6 @@
-// The reader of trace files against files that are written here, byte by byte, as the format says.
+// The safetensors reader against files that are written here byte by byte.
 import { describe, expect, it } from 'vitest';
-import { fromHalf, numbers } from '../../src/page/data/bytes';
+import { fromHalf, toFloat32 } from '../../src/page/data/bytes';
 import { readSafetensors } from '../../src/page/data/safetensors';
 import { fileSource } from '../../src/page/data/source';
 
@@ -53,7 +53,7 @@ describe('a safetensors file', () => {
     expect((await source.tensor('a.weights')).shape).toEqual([2, 3]);
     expect((await source.weight('b.weight', { rows: '1:3' }))?.shape).toEqual([2, 2]);
     expect(await source.weight('c.weight')).toBeNull();
-    await expect(source.tensor('b')).rejects.toThrow('does not hold b');
+    await expect(source.tensor('b')).rejects.toThrow('does not contain b');
   });
 });
 
@@ -69,7 +69,7 @@ describe('bytes', () => {
     expect(last).toBe(65504);
   });
 
-  it('of another kind are refused', () => {
-    expect(() => numbers(new Uint8Array(4), 'complex64')).toThrow('complex64');
+  it('of an unsupported dtype are refused', () => {
+    expect(() => toFloat32(new Uint8Array(4), 'complex64')).toThrow('complex64');
   });
 });

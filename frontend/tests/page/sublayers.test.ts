@@ -1,10 +1,10 @@
-// Norms, activations, the feed-forward and the output against their definitions, on numbers by chance.
+// Norms, activations, the feed-forward and the output layer against their definitions, on random numbers.
 import { describe, expect, it } from 'vitest';
 import type { Config, Manifest } from '../../src/page/data/manifest';
 import type { Source } from '../../src/page/data/source';
 import { row, type Grid, type Tensor } from '../../src/page/data/tensor';
 import { Exploration } from '../../src/page/data/trace';
-import { logSumExp, mean, smoothedLoss, tempered } from '../../src/page/maths/output';
+import { logSumExp, mean, smoothedLoss, softmaxAtTemperature } from '../../src/page/maths/output';
 import { dot, entropy, largestDifference, norm, softmax } from '../../src/page/maths/recompute';
 import {
   activated,
@@ -16,9 +16,15 @@ import {
   scaledAndShifted,
   standardised,
 } from '../../src/page/maths/sublayers';
-import { candidatesAt, redoLogits, redoSoftmax, type Output } from '../../src/page/screens/softmax/output';
-import { neuronsOf, quietNeurons, redo, sorted, type Feed } from '../../src/page/screens/sublayers/feed';
-import { loadLayer, wayAround, type Around } from '../../src/page/screens/sublayers/layer';
+import { candidatesAt, recomputeLogits, recomputeSoftmax, type Output } from '../../src/page/screens/softmax/output';
+import {
+  neuronsOf,
+  inactiveNeurons,
+  recompute,
+  sorted,
+  type FeedForwardTrace,
+} from '../../src/page/screens/sublayers/feedForward';
+import { loadLayer, residualRows, type ResidualBlock } from '../../src/page/screens/sublayers/layer';
 
 let seed = 7;
 const chance = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
@@ -32,7 +38,7 @@ const config = (options: Partial<Config>) =>
   ({ norm: 'layer', norm_first: false, norm_eps: 1e-5, ...options }) as Config;
 
 describe('a norm', () => {
-  it('has mean 0 and size 1, whatever is added or multiplied', () => {
+  it('has mean 0 and mean square 1, and is invariant to shift and scale', () => {
     for (let trial = 0; trial < 30; trial++) {
       const x = one(2 + Math.floor(30 * chance()));
       const { standard } = standardised(x, 'layer', 0);
@@ -51,7 +57,7 @@ describe('a norm', () => {
     }
   });
 
-  it('of root mean squares keeps directions', () => {
+  it('with the root mean square keeps directions', () => {
     const x = one(9);
     const { mean: off, sigma, standard } = standardised(x, 'rms', 0.25);
     expect(off).toBe(0);
@@ -64,7 +70,7 @@ describe('a norm', () => {
     ).toBeLessThan(1e-12);
   });
 
-  it('adds its ε below the root', () => {
+  it('adds ε under the root', () => {
     expect(standardised([1, 1, 1], 'layer', 0.04).sigma).toBeCloseTo(0.2, 12);
     expect([...scaledAndShifted([1, 2], [3, 4], [5, 6])]).toEqual([8, 14]);
     expect([...scaledAndShifted([1, 2], [3, 4], null)]).toEqual([3, 8]);
@@ -72,7 +78,7 @@ describe('a norm', () => {
 });
 
 describe('activations', () => {
-  it('know the error function: the integral of 2/√π exp(-t²)', () => {
+  it('use the error function: the integral of 2/√π exp(-t²)', () => {
     for (const x of [-3, -0.7, 0, 0.1, 0.5, 1, 2, 4]) {
       const steps = 4000;
       let area = 0;
@@ -81,7 +87,7 @@ describe('activations', () => {
     }
   });
 
-  it('let large numbers through and stop negative ones', () => {
+  it('pass large numbers and stop negative ones', () => {
     for (const kind of ['relu', 'gelu', 'gelu-tanh', 'silu']) {
       const [far, low, nought] = activated([30, -30, 0], kind);
       expect(far).toBeCloseTo(30, 6);
@@ -91,7 +97,7 @@ describe('activations', () => {
     expect(() => activated([1], 'swiglu')).toThrow('swiglu');
   });
 
-  it('two gelus are nearly one', () => {
+  it('gelu and its tanh approximation nearly agree', () => {
     const x = one(60);
     expect(largestDifference(activated(x, 'gelu'), activated(x, 'gelu-tanh'))).toBeLessThan(1e-3);
   });
@@ -104,7 +110,7 @@ describe('a feed-forward', () => {
     [true, 'silu'],
     [true, 'relu'],
     [false, 'gelu'],
-  ])('gated %s, %s, comes out again', (gated, activation) => {
+  ])('gated %s, %s, is recomputed', (gated, activation) => {
     const linear = (rows: number, cols: number) => ({ weight: some(rows, cols), bias: one(rows) });
     const matrices = { up: linear(F, D), gate: gated ? linear(F, D) : null, down: linear(D, F), activation };
     const x = some(T, D);
@@ -115,9 +121,9 @@ describe('a feed-forward', () => {
     };
     const hidden = rows(F, (t) => hiddenOf(row(x, t), matrices));
     const out = rows(D, (t) => projected(row(hidden, t), matrices.down.weight, matrices.down.bias));
-    const feed: Feed = { name: 'f', x, hidden, out, pictures: [] };
+    const feed: FeedForwardTrace = { name: 'f', x, hidden, out, pictures: [] };
     for (let t = 0; t < T; t++) {
-      expect(redo(feed, matrices, t)).toBeLessThan(1e-5);
+      expect(recompute(feed, matrices, t)).toBeLessThan(1e-5);
       const neurons = neuronsOf(feed, matrices, t);
       const along = dot(matrices.down.bias, row(out, t)) / dot(row(out, t), row(out, t));
       expect(neurons.reduce((sum, neuron) => sum + (neuron.share ?? 0), along)).toBeCloseTo(1, 4);
@@ -132,7 +138,7 @@ describe('a feed-forward', () => {
   });
 
   it('without its matrices is sorted by the size of h', () => {
-    const feed: Feed = {
+    const feed: FeedForwardTrace = {
       name: 'f',
       x: some(1, 2),
       hidden: { rows: 1, cols: 3, values: new Float32Array([1, -5, 2]) },
@@ -142,21 +148,21 @@ describe('a feed-forward', () => {
     expect(sorted(neuronsOf(feed, null, 0), 'length').map((neuron) => neuron.n)).toEqual([1, 2, 0]);
   });
 
-  it('counts what is shut', () => {
-    expect(quietNeurons([0, 2, 0, 0.001], 'relu')).toBe(2);
-    expect(quietNeurons([0, 2, 0, 0.001], 'gelu')).toBe(3);
+  it('counts inactive neurons', () => {
+    expect(inactiveNeurons([0, 2, 0, 0.001], 'relu')).toBe(2);
+    expect(inactiveNeurons([0, 2, 0, 0.001], 'gelu')).toBe(3);
     expect(contributions([0, 1], some(2, 2), [0, 0]).shares[0]).toBe(0);
   });
 });
 
-it('a recurrent unit keeps f of what was, and takes 1 - f of what is new', () => {
+it('a recurrent unit keeps f of the old cell, and takes 1 - f of the candidate', () => {
   expect([...cellAfter([4, 4], [1, 0.25], [8, 8])]).toEqual([4, 7]);
   expect([...cellAfter(null, [1, 0.25], [8, 8])]).toEqual([0, 6]);
 });
 
-describe('the way around a sub-layer', () => {
+describe('the residual connection of a sub-layer', () => {
   const D = 6;
-  const made = (first: boolean): Around => {
+  const made = (first: boolean): ResidualBlock => {
     const [x, out, gamma, beta] = [some(1, D), some(1, D), one(D), one(D)];
     const sum = { rows: 1, cols: D, values: x.values.map((v, i) => v + (out.values[i] as number)) };
     const { standard } = standardised(first ? x.values : sum.values, 'layer', 1e-5);
@@ -164,17 +170,17 @@ describe('the way around a sub-layer', () => {
     return { part: 'feed_forward', name: 'f', x, out, sum, norm: { gamma, beta, result } };
   };
 
-  it('goes in the order of the model', () => {
+  it('has its rows in the order of the model', () => {
     const ids = (first: boolean) =>
-      wayAround(made(first), 0, config({ norm_first: first })).rows.map((line) => line.id);
+      residualRows(made(first), 0, config({ norm_first: first })).rows.map((line) => line.id);
     expect(ids(false)).toEqual(['x', 'out', 'sum', 'standard', 'gamma', 'beta', 'norm']);
     expect(ids(true)).toEqual(['x', 'standard', 'gamma', 'beta', 'norm', 'out', 'sum']);
   });
 
-  it('comes out again, and not by the other order', () => {
+  it('is recomputed, but not in the wrong order', () => {
     for (const first of [false, true]) {
-      expect(wayAround(made(first), 0, config({ norm_first: first })).difference).toBeLessThan(1e-5);
-      expect(wayAround(made(first), 0, config({ norm_first: !first })).difference).toBeGreaterThan(1e-3);
+      expect(residualRows(made(first), 0, config({ norm_first: first })).difference).toBeLessThan(1e-5);
+      expect(residualRows(made(first), 0, config({ norm_first: !first })).difference).toBeGreaterThan(1e-3);
     }
   });
 
@@ -182,7 +188,7 @@ describe('the way around a sub-layer', () => {
     [true, 'residual'],
     [false, 'output'],
   ])('norm first %s: a sub-layer gets the %s of the one before', async (first, goesOn) => {
-    const asked: string[] = [];
+    const requested: string[] = [];
     const names = [
       'encoder.input',
       'encoder.layers.*.hidden',
@@ -193,7 +199,7 @@ describe('the way around a sub-layer', () => {
     const source: Source = {
       live: false,
       tree: async () => null,
-      tensor: async (name) => (asked.push(name), { values: one(4), shape: [2, 2], axes: [] }),
+      tensor: async (name) => (requested.push(name), { values: one(4), shape: [2, 2], axes: [] }),
       weight: async () => null,
     };
     const manifest = {
@@ -210,7 +216,7 @@ describe('the way around a sub-layer', () => {
       (await exploration.tensor(`encoder.layers.1.self_attention_norm.${goesOn}`)).values,
     );
     expect(layer.last).toBeNull();
-    expect(new Set(asked).size).toBe(asked.length); // each is fetched once
+    expect(new Set(requested).size).toBe(requested.length); // each is fetched once
   });
 });
 
@@ -220,38 +226,38 @@ describe('the output', () => {
   const all = Float32Array.from(projected(hidden.values, matrix, bias));
   const order = [...all.keys()].sort((a, b) => (all[b] as number) - (all[a] as number));
   const grid = (values: Float32Array): Grid => ({ rows: 1, cols: values.length, values });
-  const output = (wanted: number): Output => ({
+  const output = (targetId: number): Output => ({
     ids: grid(Float32Array.from(order.slice(0, n))),
     logits: grid(Float32Array.from(order.slice(0, n), (id) => all[id] as number)),
     logNormaliser: Float32Array.of(logSumExp(all)),
     entropy: Float32Array.of(entropy(softmax(all))),
-    logProbability: Float32Array.of((all[wanted] as number) - logSumExp(all)),
+    logProbability: Float32Array.of((all[targetId] as number) - logSumExp(all)),
     meanLogit: Float32Array.of(mean(all)),
     hidden,
   });
 
-  it('comes out again, the wanted token among the likeliest or not', () => {
-    for (const wanted of [order[3] as number, order[30] as number]) {
-      const found = candidatesAt(output(wanted), 0, wanted);
-      expect(found.length).toBe(wanted === order[3] ? n : n + 1);
-      expect(found.filter((candidate) => candidate.wanted).map((candidate) => candidate.id)).toEqual([wanted]);
+  it('is recomputed, with the target token among the most likely or not', () => {
+    for (const targetId of [order[3] as number, order[30] as number]) {
+      const found = candidatesAt(output(targetId), 0, targetId);
+      expect(found.length).toBe(targetId === order[3] ? n : n + 1);
+      expect(found.filter((candidate) => candidate.isTarget).map((candidate) => candidate.id)).toEqual([targetId]);
       const rows = new Map(found.map(({ id }) => [id, { weight: row(matrix, id), bias: bias[id] as number }]));
-      expect(redoLogits(hidden.values, rows, found)).toBeLessThan(1e-5);
-      expect(redoSoftmax(output(wanted), 0, all, wanted)).toBeLessThan(1e-5);
+      expect(recomputeLogits(hidden.values, rows, found)).toBeLessThan(1e-5);
+      expect(recomputeSoftmax(output(targetId), 0, all, targetId)).toBeLessThan(1e-5);
       const p = softmax(all);
       for (const candidate of found) expect(candidate.p).toBeCloseTo(p[candidate.id] as number, 6);
     }
-    expect(redoLogits(hidden.values, new Map(), candidatesAt(output(0), 0, 0))).toBe(Infinity);
+    expect(recomputeLogits(hidden.values, new Map(), candidatesAt(output(0), 0, 0))).toBe(Infinity);
   });
 
-  it('is surer when colder, and knows nothing when it is hot', () => {
-    const at = [0.1, 0.5, 1, 2, 3].map((temperature) => entropy(tempered(all, temperature)));
+  it('is sharper at low temperature, and uniform at high temperature', () => {
+    const at = [0.1, 0.5, 1, 2, 3].map((temperature) => entropy(softmaxAtTemperature(all, temperature)));
     expect([...at].sort((a, b) => a - b)).toEqual(at);
-    expect(largestDifference(tempered(all, 1), softmax(all))).toBe(0);
-    expect(entropy(tempered(all, 1e6))).toBeCloseTo(Math.log(V), 6);
+    expect(largestDifference(softmaxAtTemperature(all, 1), softmax(all))).toBe(0);
+    expect(entropy(softmaxAtTemperature(all, 1e6))).toBeCloseTo(Math.log(V), 6);
   });
 
-  it('costs the cross-entropy with a smoothed target', () => {
+  it('has the cross-entropy of a smoothed target as its loss', () => {
     const [right, smoothing, p] = [order[5] as number, 0.1, softmax(all)];
     let loss = 0;
     for (let id = 0; id < V; id++)
@@ -276,10 +282,10 @@ describe('a row of a tensor', () => {
       weight: async () => null,
     });
 
-  it('is the same from a server, which sends it alone, and from a file, which gives all', async () => {
-    const server = from(async (_, cut) => ({
+  it('is the same from a server, which sends only the row, and from a file, which gives all', async () => {
+    const server = from(async (_, slice) => ({
       ...whole,
-      values: whole.values.slice(2 * Number(cut?.rows), 2 * Number(cut?.rows) + 2),
+      values: whole.values.slice(2 * Number(slice?.rows), 2 * Number(slice?.rows) + 2),
       shape: [1, 2],
     }));
     const file = from(async () => whole);
@@ -287,7 +293,7 @@ describe('a row of a tensor', () => {
     expect(await file.row('hidden', 0)).toBeNull();
   });
 
-  it('a token has its piece, or its number', () => {
+  it('a token has its text, or its id', () => {
     expect([from(async () => whole).piece(7), from(async () => whole).piece(8)]).toEqual(['▁it', '#8']);
   });
 });

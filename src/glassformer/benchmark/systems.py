@@ -33,7 +33,7 @@ Sources = Sequence[Sequence[int]]
 
 @dataclass(frozen=True)
 class BenchmarkTask:
-    """The sentences that every system translates, and the settings."""
+    """A benchmark task: the source sentences that every system translates, the beam search, and the batch size."""
 
     sources: Sources
     beam: Beam
@@ -43,14 +43,14 @@ class BenchmarkTask:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """Time taken and tokens generated."""
+    """Result of a benchmark task: time taken and tokens generated."""
 
     seconds: float
     tokens: int
 
 
 def available_systems(config: ModelConfig) -> dict[str, str]:
-    """Every system, with the reason why it cannot take part; "" if it can."""
+    """Every benchmark system, with the reason why it cannot run a model of this config; "" if it can."""
     glassformer = {f"glassformer {precision}": "" for precision in PRECISIONS}
     options = unsupported(config)
     reason = f"does not support {', '.join(options)}" if options else ""
@@ -70,7 +70,7 @@ def _why_not_hugging_face(config: ModelConfig) -> str:
 
 
 class System:
-    """A system in its own process."""
+    """A system under benchmark, running a model in its own process."""
 
     def __init__(self, name: str, directory: Path) -> None:
         context = multiprocessing.get_context("spawn")
@@ -82,12 +82,12 @@ class System:
         self._receive()  # it is ready
 
     def run(self, task: BenchmarkTask) -> TaskResult:
-        """Translate all sentences, batched."""
+        """Translate all sentences of a task in batches, and return time and tokens."""
         self._connection.send(("run", task))
         return self._receive()
 
     def latencies(self, task: BenchmarkTask) -> list[float]:
-        """Seconds for each sentence by itself."""
+        """Latency of each sentence of a task, translated by itself, in seconds."""
         self._connection.send(("latencies", task))
         return self._receive()
 
@@ -106,14 +106,16 @@ class System:
         try:
             result = self._connection.recv()
         except EOFError:
-            raise InputError(f"{self.name} exited without a result: it probably ran out of memory.") from None
+            raise InputError(
+                f"{self.name} ended without a result; it probably ran out of memory. Try a smaller --batch-size."
+            ) from None
         if isinstance(result, str):
             raise InputError(f"{self.name} failed: {result}")
         return result
 
 
 def _serve(connection: Connection, name: str, directory: Path) -> None:
-    """Process requests until the connection is closed."""
+    """Main loop of a system's process: answer the benchmark's requests until the connection is closed."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     try:
@@ -142,7 +144,7 @@ def _seconds(translate: Callable[[BenchmarkTask], int], task: BenchmarkTask) -> 
 
 
 def _translate_function(name: str, model: Transformer) -> Callable[[BenchmarkTask], int]:
-    """A function that translates, and returns the number of tokens generated, including the ends of sentence."""
+    """A function that translates a task and returns the number of tokens generated, including the ends of sentence."""
     kind, _, precision = name.partition(" ")
     if kind == "ctranslate2":
         return _ctranslate2(model, precision)

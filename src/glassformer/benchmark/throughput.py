@@ -17,14 +17,14 @@ from glassformer.benchmark.systems import BenchmarkTask, System
 
 @dataclass(frozen=True)
 class ThroughputResult:
-    """The measurements of one system."""
+    """Measured throughput, latency and peak memory of one system."""
 
     name: str
     tokens_per_second: float
     median: float | None
     """Median latency in seconds per sentence; None if not measured."""
-    slow: float | None
-    """95th percentile of the latency."""
+    p95: float | None
+    """95th percentile of the latency in seconds per sentence."""
     memory: int
     """Peak memory in bytes."""
 

@@ -8,6 +8,7 @@ import typer
 from glassformer import __version__
 from glassformer.cli.align import align
 from glassformer.cli.bench import bench
+from glassformer.cli.common.help_pages import PlainHelpCommand, PlainHelpGroup
 from glassformer.cli.convert import convert
 from glassformer.cli.demo import demo
 from glassformer.cli.describe import describe
@@ -17,7 +18,6 @@ from glassformer.cli.explain import explain
 from glassformer.cli.explore import explore
 from glassformer.cli.export import export
 from glassformer.cli.figure import figure
-from glassformer.cli.help_pages import PlainHelpCommand, PlainHelpGroup
 from glassformer.cli.score import score
 from glassformer.cli.serve import serve
 from glassformer.cli.street import street

@@ -1,30 +1,28 @@
 """`glassformer align`: word alignment of sentence pairs from the model's cross-attention."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.line_io import WholeLineWriter, run_until_signal
-from glassformer.cli.progress_counter import ProgressCounter, with_progress
-from glassformer.cli.search_options import Model, SourceLanguage, TargetLanguage
-from glassformer.cli.text_layout import columns, paragraph
-from glassformer.errors import DataError, SettingsError
+from glassformer.cli.common.line_io import WholeLineWriter, run_until_signal
+from glassformer.cli.common.progress_counter import ProgressCounter, with_progress
+from glassformer.cli.common.search_options import Model, SourceLanguage, TargetLanguage
+from glassformer.errors import SettingsError
 
 if TYPE_CHECKING:
-    from glassformer.data import AnyTokenizer, Pair
+    from glassformer.data import Pair
     from glassformer.data.corpus import OneFile, TwoFiles
     from glassformer.inspection.alignment.alignment_error_rate import Links
+    from glassformer.inspection.alignment.gold_links import WordSplitter
     from glassformer.inspection.alignment.head_selection import HeadSelection
-    from glassformer.inspection.alignment.word_alignment import Link, WordPair
     from glassformer.model import Transformer
 
 PAIRS_PER_GROUP = 256  # aligned together
 MAX_PAIRS_TO_CHOOSE_BY = 50_000
-HEADS_SHOWN = 10
 WORD_KINDS = {"apart": True, "spaces": False}  # whether punctuation is separate words
 
 
@@ -66,9 +64,16 @@ def align(
     alignment error rate, go to stderr.
     """
     if word_kind is not None and word_kind not in WORD_KINDS:
-        raise SettingsError(f"--words {word_kind!r} is neither {' nor '.join(WORD_KINDS)}.")
+        raise SettingsError(f"Unknown --words {word_kind!r}; choose {' or '.join(WORD_KINDS)}.")
 
     from glassformer.data import corpus
+    from glassformer.inspection.alignment.alignment_report import (
+        LinkCounts,
+        alignment_json,
+        selection_json,
+        selection_text,
+    )
+    from glassformer.inspection.alignment.gold_links import WordSplitter, read_gold_links
     from glassformer.inspection.alignment.word_alignment import read_alignment_heads
     from glassformer.model import load_model
     from glassformer.model_location import BUILT_IN, find_model, tokenizer_of
@@ -79,11 +84,11 @@ def align(
     directory = find_model(model)
     transformer = load_model(directory)
     tokenizer = in_languages(tokenizer_of(directory), source_language, target_language)
-    to_words = _WordSplitter(tokenizer, WORD_KINDS[word_kind or "apart"], is_kind_given=word_kind is not None)
-    gold_links = _read_gold(gold, data, pair_count, to_words) if gold is not None else None
+    to_words = WordSplitter(tokenizer, WORD_KINDS[word_kind or "apart"], is_kind_given=word_kind is not None)
+    gold_links = read_gold_links(gold, data, pair_count, to_words) if gold is not None else None
     if choose:
         selection = _choose_heads(transformer, data, pair_count, gold_links, to_words)
-        typer.echo(json.dumps(_selection_json(selection), indent=2) if as_json else _selection_text(selection))
+        typer.echo(json.dumps(selection_json(selection), indent=2) if as_json else selection_text(selection))
         _save_selection(selection, directory, built_in=model in BUILT_IN and not Path(model).is_dir())
         return
     heads = read_alignment_heads(directory, transformer.config)
@@ -92,7 +97,7 @@ def align(
         from glassformer.inspection.alignment import word_alignment
         from glassformer.inspection.alignment.alignment_error_rate import alignment_score, written
 
-        tally = _LinkTally()
+        tally = LinkCounts()
         predicted: list[list[tuple[int, int]]] = []
         with ProgressCounter("Aligned", beside_output=True, total=pair_count) as counter:
             for group in _groups(data, PAIRS_PER_GROUP):
@@ -123,96 +128,10 @@ def align(
     run_until_signal(work)
 
 
-def alignment_json(pair: "WordPair", links: "Sequence[Link]") -> dict[str, Any]:
-    """A pair's words and links, for JSON."""
-    source, target = pair.texts
-    return {
-        "source_words": source,
-        "target_words": target,
-        "alignment": [
-            {"source": link.source, "target": link.target, "weight": round(link.weight, 4)}
-            | ({"uncertain": True} if link.uncertain else {})
-            for link in links
-        ],
-    }
-
-
-class _WordSplitter:
-    """Turns a pair of texts into words with their tokens."""
-
-    def __init__(self, tokenizer: "AnyTokenizer", apart: bool, is_kind_given: bool) -> None:
-        self.tokenizer, self.apart = tokenizer, apart
-        self.is_kind_given = is_kind_given
-        """Whether the user said what counts as a word."""
-
-    def __call__(self, pair: "Pair") -> "WordPair":
-        from glassformer.inspection.alignment.word_alignment import word_pair
-
-        encode = self.tokenizer.encode
-        return word_pair(self.tokenizer, encode(pair.source, "source"), encode(pair.target, "target"), self.apart)
-
-    def check(self, pair: "Pair", words: "WordPair", where: str) -> None:
-        """Gold links are numbers of words: they must count the same words as we do, or all later links are wrong."""
-        if self.is_kind_given and self.apart:
-            return
-        by_spaces = len(pair.source.split()), len(pair.target.split())
-        ours = len(words.source), len(words.target)
-        if by_spaces == ours:
-            return
-        if self.is_kind_given:
-            raise DataError(
-                f"{where}: split at spaces there are {by_spaces[0]} and {by_spaces[1]} words, but the model's tokens "
-                f"form {ours[0]} and {ours[1]}."
-            )
-        raise DataError(
-            f"{where}: split at spaces there are {by_spaces[0]} and {by_spaces[1]} words, with punctuation separated "
-            f"{ours[0]} and {ours[1]}. Which of them do the gold links count: --words spaces or --words apart?"
-        )
-
-
-class _LinkTally:
-    """Counts links, and those of them that are uncertain."""
-
-    def __init__(self) -> None:
-        self.links = self.uncertain = 0
-
-    def add(self, alignments: "Sequence[Sequence[Link]]") -> None:
-        self.links += sum(map(len, alignments))
-        self.uncertain += sum(link.uncertain for links in alignments for link in links)
-
-    def summary(self, is_unmeasured: bool) -> str:
-        text = f"{self.uncertain:,} of {self.links:,} links are uncertain."
-        if is_unmeasured:
-            text += " No heads were chosen for this model yet: --choose measures which ones align best."
-        return text
-
-
 def _groups(data: "TwoFiles | OneFile", size: int) -> "Iterator[list[Pair]]":
     pairs = iter(data)
     while group := list(islice(pairs, size)):
         yield group
-
-
-def _read_gold(path: Path, data: "TwoFiles | OneFile", pair_count: int, to_words: _WordSplitter) -> "list[Links]":
-    """The gold links of every pair, each checked to connect two words that exist."""
-    from glassformer.data.corpus import count_lines, read_lines
-    from glassformer.inspection.alignment.alignment_error_rate import read_links
-
-    if (lines := count_lines(path)) != pair_count:
-        raise DataError(f"{path} has {lines:,} lines for {pair_count:,} pairs; expected one line per pair.")
-    gold_links = []
-    for pair, line in zip(data, read_lines(path), strict=True):
-        where = f"{path}, line {pair.line}"
-        links, words = read_links(line, where), to_words(pair)
-        to_words.check(pair, words, where)
-        for source, target in sorted(links.possible):
-            if source >= len(words.source) or target >= len(words.target):
-                raise DataError(
-                    f"{where}: the link {source}-{target} is out of range for a pair of {len(words.source)} and "
-                    f"{len(words.target)} words, numbered from 0."
-                )
-        gold_links.append(links)
-    return gold_links
 
 
 def _choose_heads(
@@ -220,7 +139,7 @@ def _choose_heads(
     data: "TwoFiles | OneFile",
     pair_count: int,
     gold_links: "list[Links] | None",
-    to_words: _WordSplitter,
+    to_words: "WordSplitter",
 ) -> "HeadSelection":
     from glassformer.inspection.alignment.head_selection import choose_heads, evenly
     from glassformer.inspection.alignment.ibm_aligner import ENOUGH_PAIRS
@@ -229,8 +148,8 @@ def _choose_heads(
     sample = [(number, pair) for number, pair in enumerate(with_progress(data, "Read")) if number in numbers]
     if gold_links is None and len(sample) < ENOUGH_PAIRS:
         typer.echo(
-            f"{len(sample):,} pairs are few to learn links from, so the choice of heads is rough: give "
-            f"{ENOUGH_PAIRS:,} or more, or gold links (--gold).",
+            f"{ENOUGH_PAIRS:,} or more pairs are needed to learn links well; these are {len(sample):,}, so the "
+            "selection of heads is rough. Give more pairs, or gold links (--gold).",
             err=True,
         )
     with ProgressCounter("Measuring every head,"):
@@ -238,37 +157,13 @@ def _choose_heads(
         return choose_heads(model, [to_words(pair) for _, pair in sample], sample_links)
 
 
-def _selection_json(selection: "HeadSelection") -> dict[str, Any]:
-    singles = [head.model_dump() | {"aer": round(aer, 6)} for head, aer in selection.singles]
-    return {"choice": selection.choice.model_dump(), "singles": singles, "simple_rule_aer": round(selection.simple, 6)}
-
-
-def _selection_text(selection: "HeadSelection") -> str:
-    rows = [("layer", "head", "target token is", "AER")]
-    rows += [
-        (str(head.layer), str(head.head), head.when, f"{aer:.4f}") for head, aer in selection.singles[:HEADS_SHOWN]
-    ]
-    choice = selection.choice
-    measured_on = "gold links" if choice.measured_by == "gold" else "links learned from the sentences"
-    heads = "; ".join(map(str, choice.looks))
-    return "\n\n".join(
-        [
-            f"The best single heads on {choice.pairs:,} pairs, measured on {measured_on}",
-            columns(rows, "rrlr"),
-            paragraph(
-                f"Chosen: {heads}. AER {choice.aer:.4f}; the mean over the heads of the second-to-last layer has "
-                f"{selection.simple:.4f}. A link is uncertain where the entropy of its attention weights, from 0 to 1, "
-                f"is above {choice.warn_above:.2f}."
-            ),
-        ]
-    )
-
-
 def _save_selection(selection: "HeadSelection", directory: Path, built_in: bool) -> None:
     from glassformer.inspection.alignment.word_alignment import FILE, write_alignment_heads
 
     if built_in:
-        typer.echo("The heads of a built-in model stay as they are: copy the model to choose others.", err=True)
+        typer.echo(
+            "The heads of a built-in model are not changed: copy the model directory to select others.", err=True
+        )
         return
     write_alignment_heads(selection.choice, directory)
     typer.echo(f"Saved in {directory / FILE}.", err=True)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.benchmark_sentences import sentences
-from glassformer.cli.progress_counter import ProgressCounter
-from glassformer.cli.search_options import BeamSize, Model
-from glassformer.cli.text_layout import columns
+from glassformer.cli.common.benchmark_sentences import sentences
+from glassformer.cli.common.progress_counter import ProgressCounter
+from glassformer.cli.common.search_options import BeamSize, Model
+from glassformer.text_layout import columns
 
 if TYPE_CHECKING:
     from glassformer.benchmark.throughput import ThroughputResult
@@ -76,7 +76,7 @@ def _table(results: "list[ThroughputResult]") -> str:
                 f"{result.tokens_per_second:,.0f}",
                 ratio,
                 f"{1000 * (result.median or 0):.1f} ms",
-                f"{1000 * (result.slow or 0):.1f} ms",
+                f"{1000 * (result.p95 or 0):.1f} ms",
                 f"{result.memory / 2**20:,.0f} MB",
             )
         )

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.search_options import SourceLanguage, TargetLanguage
+from glassformer.cli.common.search_options import SourceLanguage, TargetLanguage
 
 
 def convert(
@@ -29,7 +29,7 @@ def convert(
     Firefox, fairseq, and the pytorch-seq2seq tutorial.
     """
     from glassformer.atomic_directory import building, refuse_existing
-    from glassformer.interop.detect import open_foreign
+    from glassformer.interop.format_detection import open_foreign
     from glassformer.interop.model_card import card
     from glassformer.model.directory import write_model
 

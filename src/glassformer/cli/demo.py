@@ -1,5 +1,6 @@
-"""`glassformer demo`: train on the built-in corpus, score, translate the pronoun examples, show whose W_K and W_V the
-decoder uses, and write a report.
+"""`glassformer demo`: train on the built-in corpus, score, translate the pronoun examples, and write a report.
+
+The report also shows whose W_K and W_V the decoder uses.
 """
 
 import html
@@ -9,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.keys_values import exchange_text, whose_keys_and_values
 from glassformer.cli.street import write_street
-from glassformer.cli.text_layout import columns, paragraph
 from glassformer.cli.train import train_in_terminal
+from glassformer.text_layout import columns, paragraph
 
 if TYPE_CHECKING:
     from glassformer.translator import Translator
@@ -25,7 +25,7 @@ OPTIONS: dict[str, Any] = {
     "validation": {"every": 150},
 }
 EXCHANGE_SENTENCES = 20
-"""Test sentences that are translated with exchanged matrices."""
+"""Number of test sentences that are translated with exchanged W_K and W_V."""
 
 
 def demo(
@@ -101,7 +101,8 @@ def _summary(report: dict[str, Any], translator: "Translator", out: Path) -> str
     import torch
 
     from glassformer.builtin.street import sentences
-    from glassformer.inspection.interventions.cross_attention_matrices import keys_values
+    from glassformer.inspection.interventions.cross_attention_matrices import exchange_matrices
+    from glassformer.inspection.interventions.cross_attention_report import exchange_text, whose_keys_and_values
 
     rows = [
         ("BLEU", f"{report['bleu']:.2f}", report["signature"]),
@@ -113,7 +114,7 @@ def _summary(report: dict[str, Any], translator: "Translator", out: Path) -> str
     encode = translator.tokenizer.encode
     source = torch.tensor([encode(first, "source")])
     test_sources = [encode(pair.source, "source") for pair in sentences("test", EXCHANGE_SENTENCES)]
-    exchanged = keys_values(translator.model, test_sources)
+    exchanged = exchange_matrices(translator.model, test_sources)
     return "\n".join(
         (
             "",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.text_layout import columns
 from glassformer.errors import InputError
+from glassformer.text_layout import columns
 
 if TYPE_CHECKING:
     from glassformer.model import Transformer

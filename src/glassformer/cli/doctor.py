@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.progress_counter import with_progress
-from glassformer.cli.text_layout import columns, paragraph
+from glassformer.cli.common.progress_counter import with_progress
+from glassformer.text_layout import columns, paragraph
 
 if TYPE_CHECKING:
     from glassformer.data import Diagnosis

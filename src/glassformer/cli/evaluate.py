@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from glassformer.cli.line_io import one_line
-from glassformer.cli.progress_counter import ProgressCounter
-from glassformer.cli.search_options import (
+from glassformer.cli.common.line_io import one_line
+from glassformer.cli.common.progress_counter import ProgressCounter
+from glassformer.cli.common.search_options import (
     BeamSize,
     EngineName,
     LengthPenalty,
@@ -18,8 +18,8 @@ from glassformer.cli.search_options import (
     SplitAt,
     engine_from,
 )
-from glassformer.cli.text_layout import columns, paragraph
 from glassformer.errors import DataError, SettingsError
+from glassformer.text_layout import columns, paragraph
 
 if TYPE_CHECKING:
     from glassformer.decoding import SearchSettings
@@ -66,7 +66,7 @@ def evaluate(
 
     if tokenize not in TOKENIZATIONS:
         raise SettingsError(
-            f"--tokenize {tokenize!r} is not a sacrebleu tokenizer; expected {', '.join(TOKENIZATIONS)}."
+            f"--tokenize {tokenize!r} is not a sacrebleu tokenizer; choose one of {', '.join(TOKENIZATIONS)}."
         )
     data = corpus(source, reference)
     data.check()
@@ -96,7 +96,10 @@ def _translations(
     if Path(name).is_file():
         lines = list(read_lines(Path(name)))
         if len(lines) != len(texts):
-            raise DataError(f"{name} has {len(lines):,} lines for {len(texts):,} sentences; expected one line each.")
+            raise DataError(
+                f"{name} has {len(lines):,} lines, but the test set has {len(texts):,} sentences. Expected one "
+                "translation per line, in the same order."
+            )
         return lines
     translator = Translator.load(name, search=search, engine=engine, max_tokens=split_at)
     translations: list[str] = []

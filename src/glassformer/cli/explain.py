@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.search_options import AnyModel, SourceLanguage, TargetLanguage
+from glassformer.cli.common.search_options import AnyModel, SourceLanguage, TargetLanguage
 from glassformer.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def explain(
     "it" if the sentence has it; otherwise the one with the sharpest attention.
     """
     if pronoun is not None and cross_attention:
-        raise SettingsError("--pronoun and --cross-attention are two different questions: choose one of them.")
+        raise SettingsError("--pronoun and --cross-attention cannot be combined: choose one of them.")
     kind = "cross-attention" if cross_attention else "pronoun" if pronoun is not None else "walk"
     given = {"token": token, "at": at, "head": head, "target": target, "source": source}
     given |= {"candidates": candidates, "swap": swap, "target-pronouns": target_pronouns, "nouns": nouns}
@@ -145,10 +145,12 @@ def explain(
 
 
 def refuse_unused_options(kind: str, given: list[str]) -> None:
-    """An option of another kind of explanation is an error, not ignored."""
+    """Raise an error for options that belong to another kind of explanation."""
     if unused := [f"--{name}" for name in given if name not in OPTIONS_OF[kind]]:
-        where = "without --pronoun and --cross-attention" if kind == "walk" else f"with --{kind}"
-        raise SettingsError(f"{', '.join(unused)} has no effect {where}: leave one of them out.")
+        names = ", ".join(unused)
+        if kind == "walk":
+            raise SettingsError(f"{names} has no effect here: leave it out, or add --pronoun or --cross-attention.")
+        raise SettingsError(f"{names} has no effect with --{kind}: leave one of them out.")
 
 
 def _load(model: str, source_language: str | None, target_language: str | None, allow_pickle: bool) -> "Translator":
@@ -170,7 +172,7 @@ def _walk(
     head: int | None,
     as_json: bool,
 ) -> str:
-    from glassformer.cli.explained.walk import walk_json, walk_text
+    from glassformer.inspection.explanation.attention_report import walk_json, walk_text
     from glassformer.inspection.explanation.attention_steps import walk
     from glassformer.inspection.explanation.query_position import choose
 
@@ -190,8 +192,8 @@ def _pronoun(
     tries: int,
     as_json: bool,
 ) -> str:
-    from glassformer.cli.explained.pronoun import pronoun_json, pronoun_text
     from glassformer.coreference import resolve_pronoun
+    from glassformer.coreference.pronoun_report import pronoun_json, pronoun_text
 
     entries = split_at_commas(target_pronouns) or []
     verdict = resolve_pronoun(
@@ -217,7 +219,7 @@ def split_at_equals(text: str, option: str) -> tuple[str, str]:
     """The two sides of an equals sign."""
     old, sign, new = (part.strip() for part in text.partition("="))
     if not (sign and old and new):
-        raise SettingsError(f"{option} {text} should be two words with = between them: tired=wide.")
+        raise SettingsError(f"{option} {text} should be OLD=NEW, as in {option} tired=wide.")
     return old, new
 
 
@@ -230,14 +232,14 @@ def _cross_attention(
     count: int,
     as_json: bool,
 ) -> str:
-    from glassformer.cli.keys_values import answer_json, answer_text
-    from glassformer.cli.progress_counter import ProgressCounter
-    from glassformer.inspection.interventions.cross_attention_matrices import keys_values
+    from glassformer.cli.common.progress_counter import ProgressCounter
+    from glassformer.inspection.interventions.cross_attention_matrices import exchange_matrices
+    from glassformer.inspection.interventions.cross_attention_report import answer_json, answer_text
 
     sources, targets = read_sentences(model, sentences, source, target, count)
     encode = translator.tokenizer.encode
     with ProgressCounter("Table rows measured:") as counter:
-        result = keys_values(
+        result = exchange_matrices(
             translator.model,
             [encode(text, "source") for text in sources],
             None if targets is None else [encode(text, "target") for text in targets],
@@ -250,7 +252,7 @@ def _cross_attention(
 def read_sentences(
     model: str, sentences: list[str], source: Path | None, target: str | None, count: int
 ) -> tuple[list[str], list[str] | None]:
-    """Sources, and targets if given: from files, the command line, or the built-in corpus."""
+    """Read source sentences, and targets if given: from files, the command line, or the built-in corpus."""
     if source is not None and sentences:
         raise SettingsError("Give the sentences on the command line or in --source, not in both.")
     if source is not None:
@@ -271,7 +273,7 @@ def read_sentences(
             )
         return sentences[:count], None if target is None else [target]
     if model != "street":
-        raise SettingsError("Which sentences? Give them after the model, or as a file: --source FILE.")
+        raise SettingsError("No sentences were given: put them after the model, or use --source FILE.")
     from glassformer.builtin.street import sentences as street_sentences
 
     return [pair.source for pair in street_sentences("test", count)], None

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.search_options import Model, SourceLanguage, TargetLanguage
+from glassformer.cli.common.search_options import Model, SourceLanguage, TargetLanguage
 from glassformer.cli.serve import run_server
 from glassformer.errors import InputError, SettingsError
 
@@ -68,7 +68,7 @@ def write_html(
 
     known_detail = next((known for known in DETAILS if known == detail), None)
     if known_detail is None:
-        raise SettingsError(f"--detail is one of {', '.join(DETAILS)}, not {detail!r}.")
+        raise SettingsError(f"Unknown --detail {detail!r}; choose one of {', '.join(DETAILS)}.")
     if sentence is None or not sentence.strip():
         raise InputError("--html needs a sentence to show: give it after the model, in quotes.")
     translator = load(model, source_language=source_language, target_language=target_language)
@@ -88,7 +88,7 @@ def explorer_path(sentence: str | None, beam: int = DEFAULT_BEAM) -> str:
 
 
 def _open_browser(url: str) -> None:
-    """In a thread, because a browser that runs in the terminal would block the server."""
+    """Open a URL in the browser, in a thread: a browser that runs in the terminal would block the server."""
     import threading
     import webbrowser
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.benchmark_sentences import sentences
-from glassformer.cli.search_options import Model
+from glassformer.cli.common.benchmark_sentences import sentences
+from glassformer.cli.common.search_options import Model
 from glassformer.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ExportFormat(StrEnum):
-    """The program that the files are for."""
+    """Export format: the program that the exported files are for."""
 
     HUGGING_FACE = "huggingface"
     CTRANSLATE2 = "ctranslate2"
@@ -55,8 +55,10 @@ def export(
     from glassformer.model import load_model
     from glassformer.model_location import find_model, tokenizer_of
 
-    if quantization is not None and (to is not ExportFormat.CTRANSLATE2 or quantization not in QUANTIZATIONS):
-        raise InputError(f"--quantization is for --to ctranslate2, one of {', '.join(QUANTIZATIONS)}.")
+    if quantization is not None and to is not ExportFormat.CTRANSLATE2:
+        raise InputError(f"--quantization has no effect with --to {to.value}: it is for --to ctranslate2 only.")
+    if quantization is not None and quantization not in QUANTIZATIONS:
+        raise InputError(f"Unknown --quantization {quantization!r}; choose one of {', '.join(QUANTIZATIONS)}.")
     refuse_existing(target)
     directory = find_model(model)
     transformer = load_model(directory)
@@ -73,7 +75,7 @@ def export(
 
 
 Outputs = tuple[list[list[int]], list[list[int]]]
-"""Target ids of every source: ours, and the other program's."""
+"""Target ids of every source by our search, and by the other program's."""
 
 
 def _write(
@@ -84,7 +86,7 @@ def _write(
     quantization: str | None,
     sources: Sequence[list[int]],
 ) -> tuple[str, Outputs | None]:
-    """Write the files; the format's name, and both programs' outputs (None if the other one is not installed)."""
+    """Write the files; returns the format's name and both programs' outputs (None if the other is not installed)."""
     from glassformer.verification import parity
 
     if to is ExportFormat.ONNX:
@@ -108,7 +110,7 @@ def _write(
 
 
 def _vocabulary(model: "Transformer", tokenizer: "AnyTokenizer | None") -> "ExportVocabulary":
-    """The tokens as the tokenizer shows them; without one, their ids."""
+    """The vocabulary to export: tokens as the tokenizer shows them; without a tokenizer, their ids."""
     from glassformer.interop.ctranslate2_export import ExportVocabulary
 
     config = model.config
@@ -120,7 +122,7 @@ def _vocabulary(model: "Transformer", tokenizer: "AnyTokenizer | None") -> "Expo
 
 
 def _distinct(pieces: list[str], size: int) -> list[str]:
-    """Every token with a unique name: empty and repeated pieces get their id appended."""
+    """The pieces made unique: empty and repeated ones get their id appended."""
     names: dict[str, None] = {}
     for number, piece in enumerate([*pieces, *[""] * (size - len(pieces))]):
         names[piece if piece and piece not in names else f"{piece}<no. {number}>"] = None
@@ -137,7 +139,7 @@ def _verdict(outputs: Outputs, quantization: str | None, tokenizer: "AnyTokenize
         first = next(i for i, (one, other) in enumerate(zip(ours, theirs, strict=True)) if one != other)
         raise InputError(
             f"The exported model translates differently: {result.sentences - result.same} of {result.sentences} "
-            f"sentences differ, sentence {first + 1} first. Nothing was written."
+            f"sentences differ; the first is sentence {first + 1}. Nothing was written."
         )
     return f"{_counts(result)}{_bleu_distance(ours, theirs, tokenizer)}"
 
@@ -150,7 +152,7 @@ def _counts(result: "ParityResult") -> str:
 
 
 def _bleu_distance(ours: list[list[int]], theirs: list[list[int]], tokenizer: "AnyTokenizer | None") -> str:
-    """100 minus the BLEU of their translations with ours as the reference."""
+    """100 minus the BLEU of the other program's translations, with ours as the reference."""
     if tokenizer is None:
         return "."
     from glassformer.evaluation import score

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.help_pages import AS_WRITTEN
-from glassformer.cli.search_options import AnyModel, SourceLanguage, TargetLanguage
+from glassformer.cli.common.help_pages import AS_WRITTEN
+from glassformer.cli.common.search_options import AnyModel, SourceLanguage, TargetLanguage
 from glassformer.errors import GlassformerError, SettingsError
 
 if TYPE_CHECKING:
@@ -17,15 +17,17 @@ VIEWS = {
     "self-attention": "softmax(Q Kᵀ / √K) V = Z, for one head",
     "heads": "the Q, K and V of every head",
     "heads-out": "the Z of every head, and its contribution to the output",
-    "concat": "all Z side by side, times W_O",
-    "multi-head": "the whole attention, from tokens to output",
-    "bridge": "from the encoder's output to every decoder layer's own K and V",
+    "concat": "all Z concatenated, times W_O",
+    "multi-head": "the whole attention, from input to output",
+    "cross-attention": "K and V of each decoder layer, from the encoder's output",
     "attention": "the attention weights of one head, or of all",
-    "film": "decoding step by step, with both key/value caches",
+    "decoding-steps": "decoding step by step, with both key/value caches",
     "beam": "the search tree",
     "softmax": "the most likely tokens at one target position",
 }
-"""The same as in `inspection.figures`, repeated here so that --help imports no torch; a test compares them."""
+"""Views of figures with descriptions; a copy of those in `inspection.figures`, so that --help imports no torch.
+
+A test compares them."""
 STORY = "story"
 VIEW_LIST = "\n".join(
     f"  {view:<16}{meaning}"
@@ -75,7 +77,8 @@ def figure(
     """Draw a sentence's computation in a model, with the model's own numbers."""
     if (all_views is None) == (view is None) or (view is None) != (out is None):
         raise SettingsError(
-            "Name a view and a file, such as `attention FILE.svg` or `story FILE.html`; or give --all DIR alone."
+            "Give a view and a file after the sentence, such as `attention FILE.svg` or `story FILE.html`; or only "
+            "--all DIR."
         )
     from glassformer.inspection.figures import FigureOptions
     from glassformer.inspection.figures import figure as draw
@@ -102,9 +105,10 @@ def figure(
 
 def _draw_all(trace: "Trace", directory: Path, options: dict[str, Any]) -> None:
     """Draw every view of a trace; a view that cannot be drawn is reported, and the others go on."""
+    from glassformer.atomic_directory import make_directory
     from glassformer.inspection.figures import figure, options_for_view
 
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directory(directory)
     for view in VIEWS:
         try:
             figure(trace, view, **options_for_view(view, options)).save(directory / f"{view}.svg")

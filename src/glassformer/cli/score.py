@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.line_io import WholeLineWriter, run_until_signal
-from glassformer.cli.progress_counter import ProgressCounter
-from glassformer.cli.search_options import LengthPenalty, Model
+from glassformer.cli.common.line_io import WholeLineWriter, run_until_signal
+from glassformer.cli.common.progress_counter import ProgressCounter
+from glassformer.cli.common.search_options import LengthPenalty, Model
 from glassformer.cli.translate import candidate_json
 
 PAIRS_PER_GROUP = 256  # scored together

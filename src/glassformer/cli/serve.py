@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.search_options import (
+from glassformer.cli.common.search_options import (
     LANGUAGES,
     BatchSize,
     BatchTokens,
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 ACCESS = "Access"  # a panel of the help
 SWITCH_INTERVAL_SECONDS = 0.001
-"""Python's thread switch interval: a fifth of the default, so that requests are answered, or rejected, while the model
-computes."""
+"""Python's thread switch interval, a fifth of the default, so that requests are answered while the model computes."""
 MISSING_PACKAGES = "Serving needs FastAPI and uvicorn: pip install 'glassformer[serve]'."
 
 
@@ -167,7 +166,7 @@ def run_server(
 
 
 def limits_from(given: Sequence[str]) -> "Limits":
-    """The limits, with those given on the command line in place of the defaults."""
+    """The server's limits, with those given on the command line in place of the defaults."""
     import json
 
     from glassformer.server.limits import Limits
@@ -178,9 +177,9 @@ def limits_from(given: Sequence[str]) -> "Limits":
         try:
             table[name.strip()] = json.loads(value)
         except (ValueError, RecursionError):
-            raise SettingsError(f"--limit {setting} is not NAME=NUMBER, as in --limit beam=8.") from None
+            raise SettingsError(f"--limit {setting} should be NAME=NUMBER, as in --limit beam=8.") from None
         if not equals:
-            raise SettingsError(f"--limit {setting} is not NAME=NUMBER, as in --limit beam=8.")
+            raise SettingsError(f"--limit {setting} should be NAME=NUMBER, as in --limit beam=8.")
     return Limits(**table)
 
 
@@ -189,7 +188,7 @@ def _language_pair(languages: str | None) -> tuple[str, str] | None:
         return None
     codes = [code.strip() for code in languages.split(",")]
     if len(codes) != 2 or not all(codes):
-        raise SettingsError(f"--languages {languages} is not a pair of codes, as in --languages en,de.")
+        raise SettingsError(f"--languages {languages} should be two language codes, as in --languages en,de.")
     return codes[0], codes[1]
 
 

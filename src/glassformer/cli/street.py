@@ -20,10 +20,11 @@ def street(
 
 
 def write_street(out: Path, train: int = TRAIN_PAIRS) -> dict[str, str]:
-    """Write the files of all three parts, except those that are there already; their names as a run's data section."""
+    """Write the files of the train, dev and test sets, unless unchanged; returns their names as a `data` section."""
+    from glassformer.atomic_directory import make_directory
     from glassformer.builtin.street import sentences
 
-    out.mkdir(parents=True, exist_ok=True)
+    make_directory(out)
     names = {}
     for split, count, prefix in (("train", train, ""), ("dev", DEV_PAIRS, "dev_"), ("test", TEST_PAIRS, "test_")):
         pairs = list(sentences(split, count))  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.search_options import AnyModel, SourceLanguage, TargetLanguage
+from glassformer.cli.common.search_options import AnyModel, SourceLanguage, TargetLanguage
 from glassformer.errors import SettingsError
 
 
@@ -53,7 +53,7 @@ def trace(
 
     known_detail = next((known for known in DETAILS if known == detail), None)
     if known_detail is None:
-        raise SettingsError(f"--detail is one of {', '.join(DETAILS)}, not {detail!r}.")
+        raise SettingsError(f"Unknown --detail {detail!r}; choose one of {', '.join(DETAILS)}.")
     translator = load(model, source_language=source_language, target_language=target_language)
     recorded = translator.trace(sentence, target, beam=beam, hypothesis=hypothesis, steps=steps)
     recorded.save(out, known_detail, half, parameters or ())

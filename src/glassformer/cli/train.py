@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from glassformer.cli.progress_counter import with_progress
-from glassformer.cli.text_layout import columns
+from glassformer.cli.common.progress_counter import with_progress
 from glassformer.errors import SettingsError
 from glassformer.settings import read_table
+from glassformer.text_layout import columns
 
 
 def train(
@@ -70,8 +70,8 @@ def train(
 
 
 def train_in_terminal(options: dict[str, Any]) -> dict[str, Any]:
-    """Train with progress on stderr; the report. After a signal, exit with 128 + its number."""
-    from glassformer.cli.training_display import LiveDisplay, LogDisplay
+    """Train with progress on stderr and return the report. After a signal, exit with 128 + its number."""
+    from glassformer.cli.common.training_display import LiveDisplay, LogDisplay
     from glassformer.training import Interrupted
     from glassformer.training import train as run_training
 
@@ -87,7 +87,7 @@ def train_in_terminal(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def options_from(file: Path | None, flags: dict[str, Any], changes: list[str]) -> dict[str, Any]:
-    """The tables of the TOML file, overridden by the flags and then by `--set`."""
+    """Options of a run: the tables of the TOML file, overridden by the flags and then by `--set`."""
     if file is not None and file.suffix != ".toml":
         raise SettingsError(f"{file} should be a .toml file; give text files with --source and --target.")
     table: dict[str, Any] = {} if file is None else read_table(file)
@@ -97,13 +97,13 @@ def options_from(file: Path | None, flags: dict[str, Any], changes: list[str]) -
         for section in sections:
             section_table = section_table.setdefault(section, {})
             if not isinstance(section_table, dict):
-                raise SettingsError(f"There is no section {section!r} to set {name!r} in.")
+                raise SettingsError(f"{name!r} cannot be set: {section!r} is a single value, not a section.")
         section_table[option] = value
     for name, flag in (("data.source", "--source"), ("out", "--out")):
         section, _, option = name.rpartition(".")
         if option not in (table.get(section, {}) if section else table):
             what = "file with the source sentences" if section else "directory for the run"
-            raise SettingsError(f"{flag} is missing: name the {what}.")
+            raise SettingsError(f"{flag} is missing: give the {what}.")
     return table
 
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.align import alignment_json
-from glassformer.cli.line_io import (
+from glassformer.cli.common.line_io import (
     InputLines,
     WholeLineWriter,
     groups_as_they_arrive,
@@ -15,8 +14,8 @@ from glassformer.cli.line_io import (
     open_input,
     run_until_signal,
 )
-from glassformer.cli.progress_counter import ProgressCounter
-from glassformer.cli.search_options import (
+from glassformer.cli.common.progress_counter import ProgressCounter
+from glassformer.cli.common.search_options import (
     BatchSize,
     BatchTokens,
     BeamSize,
@@ -202,11 +201,11 @@ def translate(
     def work(out: WholeLineWriter) -> None:
         with ProgressCounter("Translated", beside_output=True) as counter:
             for group in groups_as_they_arrive(lines, LINES_PER_GROUP):
-                translations = translator.answer(group, [constraints] * len(group), terms, mbr=mbr is not None)
+                translations = translator.translations(group, [constraints] * len(group), terms, mbr=mbr is not None)
                 out.write(to_lines(translations))
                 for number, translation in enumerate(translations, start=counter.done + 1):
                     if translation.parts > 1:
-                        counter.say(f"line {number:,} was too long: it was translated in {translation.parts} parts.")
+                        counter.say(f"Line {number:,} was too long and was translated in {translation.parts} parts.")
                 counter.add(len(group))
 
     run_until_signal(work)
@@ -215,7 +214,7 @@ def translate(
 
 
 class _OutputLines:
-    """Translations as output lines: text or JSON."""
+    """Writes translations as output lines: text or JSON."""
 
     def __init__(self, translator: "Translator", model: str, as_json: bool, n_best: int) -> None:
         self.translator, self.as_json, self.n_best = translator, as_json, n_best
@@ -232,13 +231,13 @@ class _OutputLines:
         return [text for translation in translations for text in self._texts(translation)]
 
     def _texts(self, translation: "Translation") -> list[str]:
-        texts = [candidate.text for candidate in translation.answers[: self.n_best]]
+        texts = [candidate.text for candidate in translation.candidates[: self.n_best]]
         return texts + [""] * (self.n_best - len(texts))
 
     def _table(self, translation: "Translation", alignment: dict[str, Any]) -> dict[str, Any]:
         table: dict[str, Any] = {"source": translation.source, "translation": one_line(translation.text)}
-        if translation.answers:
-            best, *others = translation.answers[: self.n_best]
+        if translation.candidates:
+            best, *others = translation.candidates[: self.n_best]
             table |= candidate_json(best)
             table["alternatives"] = [{"translation": one_line(other.text)} | candidate_json(other) for other in others]
             table |= alignment
@@ -246,14 +245,17 @@ class _OutputLines:
 
     def _alignments(self, translations: "list[Translation]") -> list[dict[str, Any]]:
         """Word alignments of the texts translated in one piece, in one pass through the model; null for the others."""
+        from glassformer.inspection.alignment.alignment_report import alignment_json
         from glassformer.inspection.alignment.word_alignment import align, word_pair
 
         tokenizer = self.translator.tokenizer
         unsplit = [
-            number for number, translation in enumerate(translations) if translation.answers and translation.parts == 1
+            number
+            for number, translation in enumerate(translations)
+            if translation.candidates and translation.parts == 1
         ]
         pairs = [
-            word_pair(tokenizer, tokenizer.encode(translation.source, "source"), translation.answers[0].ids)
+            word_pair(tokenizer, tokenizer.encode(translation.source, "source"), translation.candidates[0].ids)
             for translation in (translations[number] for number in unsplit)
         ]
         alignments = align(self.translator.model, pairs, self.alignment_heads)
@@ -273,12 +275,15 @@ def candidate_json(candidate: "TranslationCandidate") -> dict[str, Any]:
 
 
 def _is_text(text: str) -> bool:
-    """Whether the argument is the text itself. A single word that names no file is more likely a mistyped file name."""
+    """Whether the argument is text to translate, not a file name. A single word is more likely a mistyped file name."""
     if text == "-" or Path(text).exists():
         return False
     if len(text.split()) > 1:
         return True
-    raise DataError(f"There is no file {text!r}. To translate a single word, pipe it in: echo {text!r} | ...")
+    raise DataError(
+        f"There is no file {text!r}. To translate a single word, use a pipe: `echo {text!r} | glassformer translate "
+        "MODEL`."
+    )
 
 
 def _argument(text: str) -> str:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.benchmark_sentences import sentences
-from glassformer.cli.progress_counter import ProgressCounter
-from glassformer.cli.search_options import BeamSize, Model
-from glassformer.cli.text_layout import columns
+from glassformer.cli.common.benchmark_sentences import sentences
+from glassformer.cli.common.progress_counter import ProgressCounter
+from glassformer.cli.common.search_options import BeamSize, Model
+from glassformer.text_layout import columns
 
 if TYPE_CHECKING:
     from glassformer.verification.invariants import InvariantResult
@@ -52,7 +52,7 @@ def _table(model: str, results: "list[InvariantResult]") -> str:
     for result in results:
         difference = "" if result.worst is None else f"{result.worst:.1e}"
         mark = "holds" if result.held == result.tried else "FAILS"
-        rows.append((mark, result.law, f"{result.held:,}", f"{result.tried:,}", difference, result.note))
+        rows.append((mark, result.invariant, f"{result.held:,}", f"{result.tried:,}", difference, result.note))
     failed = sum(result.held < result.tried for result in results)
     total = len(results)
     conclusion = f"Failed: {failed} of {total} invariants." if failed else f"All {total} invariants hold for {model}."

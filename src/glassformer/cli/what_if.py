@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.progress_counter import ProgressCounter
-from glassformer.cli.search_options import AnyModel, SourceLanguage, TargetLanguage
-from glassformer.cli.text_layout import columns
+from glassformer.cli.common.progress_counter import ProgressCounter
+from glassformer.cli.common.search_options import AnyModel, SourceLanguage, TargetLanguage
 from glassformer.errors import SettingsError
+from glassformer.text_layout import columns
 
 if TYPE_CHECKING:
     from glassformer.inspection import HeadLoss, Trace, WhatIf
@@ -34,7 +34,7 @@ def what_if(
         list[str] | None,
         typer.Option(metavar="TEXT", rich_help_panel=CHANGES, help="Force the translation to begin with this text."),
     ] = None,
-    remove: Annotated[
+    remove_head: Annotated[
         list[str] | None,
         typer.Option(
             metavar="AT:HEAD",
@@ -42,13 +42,13 @@ def what_if(
             help="Set a head's output to zero: decoder.layers.1.cross_attention:2.",
         ),
     ] = None,
-    average: Annotated[
+    average_head: Annotated[
         list[str] | None,
         typer.Option(
             metavar="AT:HEAD", rich_help_panel=CHANGES, help="Replace a head's output by its mean, the same everywhere."
         ),
     ] = None,
-    uniform: Annotated[
+    uniform_attention: Annotated[
         list[str] | None,
         typer.Option(
             metavar="AT[:HEAD]",
@@ -56,7 +56,7 @@ def what_if(
             help="Give all visible positions the same attention weight, in one head or in all.",
         ),
     ] = None,
-    cut: Annotated[
+    remove_edge: Annotated[
         list[str] | None,
         typer.Option(
             metavar="AT:QUERY:KEY",
@@ -65,13 +65,13 @@ def what_if(
             "encoder.layers.1.self_attention:it:animal.",
         ),
     ] = None,
-    skip: Annotated[
+    skip_feed_forward: Annotated[
         list[str] | None,
         typer.Option(
             metavar="LAYER", rich_help_panel=CHANGES, help="Skip a layer's feed-forward network: encoder.layers.0."
         ),
     ] = None,
-    matrices: Annotated[
+    replace_matrices: Annotated[
         list[str] | None,
         typer.Option(
             metavar="AT=BY", rich_help_panel=CHANGES, help="Compute keys and values with the W_K and W_V of BY."
@@ -115,11 +115,20 @@ def what_if(
     if (sentence is None) == (source is None):
         raise SettingsError("Give either a sentence in quotes, or --source with a file of sentences.")
     if rank_heads and source is None:
-        raise SettingsError("--rank-heads needs a test set: name one with --source.")
+        raise SettingsError("--rank-heads needs a test set: give one with --source FILE.")
     from glassformer.loading import load
 
     translator = load(model, source_language=source_language, target_language=target_language)
-    changes = _ChangeOptions(replace, prefix, remove, average, uniform, cut, skip, matrices)
+    changes = _ChangeOptions(
+        replace=replace,
+        prefix=prefix,
+        remove_head=remove_head,
+        average_head=average_head,
+        uniform_attention=uniform_attention,
+        remove_edge=remove_edge,
+        skip_feed_forward=skip_feed_forward,
+        replace_matrices=replace_matrices,
+    )
     if beam is not None:
         translator.search = translator.search.model_copy(update={"size": beam})
     if sentence is not None:
@@ -138,14 +147,13 @@ def what_if(
 
 
 class _ChangeOptions:
-    """The changes as given on the command line."""
+    """The interventions given on the command line."""
 
-    def __init__(self, *options: list[str] | None) -> None:
-        names = ("replace", "prefix", "remove", "average", "uniform", "cut", "skip", "matrices")
-        self.texts: dict[str, list[str]] = {name: given or [] for name, given in zip(names, options, strict=True)}
+    def __init__(self, **options: list[str] | None) -> None:
+        self.texts: dict[str, list[str]] = {name.replace("_", "-"): texts or [] for name, texts in options.items()}
 
     def on_sentence(self, translator: "Translator", before: "Trace") -> "WhatIf":
-        """Input changes are applied first, so that the tokens of `--cut` are looked up in the changed input."""
+        """Apply the changes to a sentence, those of the input first: `--remove-edge` refers to the changed input."""
         input_changes: list[Change] = []
         changed_trace = before
         for text in self.texts["replace"]:
@@ -153,12 +161,12 @@ class _ChangeOptions:
             changed_trace = translator.what_if(before, *input_changes).after
         input_changes += [translator.beginning(text) for text in self.texts["prefix"]]
         changed_trace = translator.what_if(before, *input_changes).after if input_changes else before
-        return translator.what_if(before, *input_changes, *self._model_changes(), *self._cuts(changed_trace))
+        return translator.what_if(before, *input_changes, *self._model_changes(), *self._removed_edges(changed_trace))
 
     def on_test_set(self) -> "list[Change]":
-        for name in ("replace", "prefix", "cut"):
+        for name in ("replace", "prefix", "remove-edge"):
             if self.texts[name]:
-                raise SettingsError(f"--{name} changes one sentence, and cannot be used on a test set.")
+                raise SettingsError(f"--{name} changes one sentence: leave it out with --source.")
         return self._model_changes()
 
     def _model_changes(self) -> "list[Change]":
@@ -171,32 +179,34 @@ class _ChangeOptions:
         )
 
         changes: list[Change] = []
-        for kind, option in ((RemoveHead, "remove"), (AverageHead, "average")):
+        for kind, option in ((RemoveHead, "remove-head"), (AverageHead, "average-head")):
             for text in self.texts[option]:
                 at, head = _two_parts(text, ":", f"--{option} AT:HEAD")
                 changes.append(kind(at=at, head=_head_number(head, option)))
-        for text in self.texts["uniform"]:
+        for text in self.texts["uniform-attention"]:
             at, _, head = text.partition(":")
-            changes.append(UniformAttention(at=at, head=_head_number(head, "uniform") if head else None))
-        changes += [SkipFeedForward(at=layer) for layer in self.texts["skip"]]
-        for text in self.texts["matrices"]:
-            at, by = _two_parts(text, "=", "--matrices AT=BY")
+            changes.append(UniformAttention(at=at, head=_head_number(head, "uniform-attention") if head else None))
+        changes += [SkipFeedForward(at=layer) for layer in self.texts["skip-feed-forward"]]
+        for text in self.texts["replace-matrices"]:
+            at, by = _two_parts(text, "=", "--replace-matrices AT=BY")
             changes.append(ReplaceMatrices(at=at, by=by))
         return changes
 
-    def _cuts(self, trace: "Trace") -> "list[Change]":
-        from glassformer.inspection.explanation.token_names import position_of
-        from glassformer.inspection.interventions.changes import CutEdge
+    def _removed_edges(self, trace: "Trace") -> "list[Change]":
+        from glassformer.inspection.explanation.token_lookup import position_of
+        from glassformer.inspection.interventions.changes import RemoveEdge
 
         changes: list[Change] = []
-        for text in self.texts["cut"]:
+        for text in self.texts["remove-edge"]:
             parts = text.split(":")
             if len(parts) != 3:
-                raise SettingsError(f"--cut {text!r} should be AT:QUERY:KEY.")
+                raise SettingsError(
+                    f"--remove-edge {text!r} should be AT:QUERY:KEY, as in encoder.layers.1.self_attention:it:animal."
+                )
             at, query, key = parts
             queries = trace.source if at.startswith("encoder") else trace.target
             keys = trace.reads if at.startswith("decoder") and at.endswith("self_attention") else trace.source
-            changes.append(CutEdge(at=at, query=position_of(query, queries), key=position_of(key, keys)))
+            changes.append(RemoveEdge(at=at, query=position_of(query, queries), key=position_of(key, keys)))
         return changes
 
 
@@ -217,10 +227,17 @@ def _result_text(result: "WhatIf") -> str:
     before, after = result.before, result.after
     changed = "; ".join(f"{old or '(nothing)'} → {new or '(nothing)'}" for old, new in result.changed_words)
     rows = [("token before", "log p before", "after", "change")]
-    for token, old, new in zip(before.target, before.log_probabilities, result.kept, strict=True):
+    for token, old, new in zip(before.target, before.log_probabilities, result.original_log_probabilities, strict=True):
         rows.append((token, f"{old:.3f}", f"{new:.3f}", f"{new - old:+.3f}"))
-    change = sum(result.kept) - sum(before.log_probabilities)
-    rows.append(("sum", f"{sum(before.log_probabilities):.3f}", f"{sum(result.kept):.3f}", f"{change:+.3f}"))
+    change = sum(result.original_log_probabilities) - sum(before.log_probabilities)
+    rows.append(
+        (
+            "sum",
+            f"{sum(before.log_probabilities):.3f}",
+            f"{sum(result.original_log_probabilities):.3f}",
+            f"{change:+.3f}",
+        )
+    )
     texts = [before.text, before.translation, ""]
     texts += [after.text] if after.text != before.text else []
     return "\n".join([*texts, after.translation, f"changed: {changed or 'nothing'}", "", columns(rows, "lrrr")])
@@ -235,7 +252,7 @@ def _result_json(result: "WhatIf") -> dict[str, Any]:
         "changed_words": result.changed_words,
         "tokens": result.before.target,
         "log_probabilities": result.before.log_probabilities,
-        "log_probabilities_after": result.kept,
+        "log_probabilities_after": result.original_log_probabilities,
     }
 
 

@@ -31,7 +31,7 @@ def internal_evidence(
     candidates: Sequence[WordSpan],
     pronoun_index: int | None,
 ) -> list[PronounEvidence]:
-    """Rows of evidence for one sentence and its translation.
+    """Measure the internal evidence for each candidate of a pronoun, in one sentence and its translation.
 
     `pronoun_index`: which word of the translation is the pronoun, if known.
     """
@@ -72,7 +72,7 @@ def _attention_rows(
     queries: Sequence[int],
     candidate_tokens: Sequence[Sequence[int]],
 ) -> list[PronounEvidence]:
-    """Attention weights: the best head, and the mean of each layer. Value-weighted attention: each layer."""
+    """Evidence from attention: weights of the best head and the mean per layer; value-weighted attention per layer."""
     by_layer = [[attention_weights(traced, at, queries, keys) for keys in candidate_tokens] for at in attentions]
     best = [max(float(layer[i].max()) for layer in by_layer) for i in range(len(candidate_tokens))]
     means = [[float(weights.mean()) for weights in layer] for layer in by_layer]
@@ -100,7 +100,7 @@ def _rollout_row(
 
 
 def _word_tokens(tokenizer: AnyTokenizer, answer: TranslationCandidate, index: int) -> list[int]:
-    """Token positions of a word of the translation (words split at spaces), without punctuation around it."""
+    """Token positions of the word at an index of the translation (split at spaces), without punctuation around it."""
     marks = marks_of(tokenizer)
     spans = words(answer.tokens, marks, apart=False)
     if index >= len(spans):

@@ -13,7 +13,7 @@ PRONOUN_FORMS = 3
 """Number of most frequent forms that must cover `MIN_FORMS_SHARE` of a pronoun's changes."""
 MIN_FORMS_SHARE = 0.8
 MIN_CHANGES = 3
-"""A word that changed less often than this may have changed by chance."""
+"""Minimum number of changes of a pronoun: a word that changed less often may have changed by chance."""
 PUNCTUATION = ".,;:!?\"'()[]«»„“”…"
 
 
@@ -56,7 +56,7 @@ class Slot:
         return None if self.column is None else self.column - 1
 
     def elsewhere(self, variant: Variant) -> tuple[int, ...]:
-        """Changed words other than the noun and its article."""
+        """Indices of a variant's changed words other than the noun and its article."""
         return tuple(index for index in variant.changed if index not in (self.column, self.article))
 
     @cached_property
@@ -69,14 +69,14 @@ class Slot:
 
 @dataclass(frozen=True)
 class SubstitutionResult:
-    """How often the pronoun changed with a candidate."""
+    """How often the pronoun changed when one candidate was substituted."""
 
     followed: int
-    """Variants in which the pronoun changed."""
+    """Number of variants in which the pronoun changed."""
     shown: int
-    """Variants in which agreement is visible: the noun's article changed, or the pronoun."""
+    """Number of variants in which agreement is visible: the noun's article changed, or the pronoun."""
     tried: int
-    """All usable variants."""
+    """Number of all usable variants."""
 
     @property
     def share(self) -> float:
@@ -116,7 +116,7 @@ def find_pronoun(slots: Sequence[Slot], among: Sequence[int] | None = None) -> i
 
 
 def alternatives(slots: Sequence[Slot], index: int) -> list[str]:
-    """The forms of this word in the variants, the most frequent first; always includes the original form."""
+    """The forms of one word of the translation in the variants, most frequent first; includes the original form."""
     forms = Counter(variant.words[index] for slot in slots for variant in slot.clean)
     frequent = [word for word, count in forms.most_common() if count >= 2]
     original = slots[0].before[index]

@@ -11,7 +11,7 @@ MIN_PRONOUN_LEAD_NATS = 0.5
 
 @dataclass(frozen=True)
 class PronounEvidence:
-    """One row of the table: one value per candidate; larger values speak for the candidate."""
+    """One measure of evidence, a row of the report: one value per candidate; larger values speak for the candidate."""
 
     kind: str
     name: str
@@ -19,19 +19,19 @@ class PronounEvidence:
     votes: bool = True
     """Whether the row is counted; rows of single layers are only shown."""
     min_lead: float = 0.0
-    """The row points to no candidate if the lead is not larger than this."""
+    """Minimum lead: the row points to no candidate if the best one's lead is not larger than this."""
     note: str = ""
 
     @property
     def points_to(self) -> int | None:
-        """The candidate with the largest value; None if its lead is too small."""
+        """Index of the candidate with the largest value; None if its lead is too small."""
         return self.values.index(max(self.values)) if _lead(self.values) > self.min_lead else None
 
 
 def decide(evidence: Sequence[PronounEvidence]) -> int | None:
-    """The candidate that the pronoun follows when substituted; if unclear, the one whose pronoun is more likely.
+    """Index of the candidate whose substitution changes the pronoun; if unclear, the one with the likelier pronoun.
 
-    Only behaviour decides. Internal evidence does not: it misleads most (docs/who-is-it.md has the numbers).
+    Only behaviour decides. Internal evidence does not: it misleads most (docs/pronoun-resolution.md has the numbers).
     """
     rows = {row.kind: row for row in evidence if row.votes}
     for kind, min_lead in (("following", MIN_FOLLOWING_LEAD), ("pronoun", MIN_PRONOUN_LEAD_NATS)):

@@ -21,11 +21,11 @@ from glassformer.errors import InputError
 from glassformer.translator import Translator
 
 PROBE_WORDS = 24
-"""Substitutes tried to find how many words a noun has."""
+"""Number of substitutes tried to find how many words a noun has."""
 LONGER_NOUN_RATIO = 1.3
 """How many times more substitutes must fit two words than one for the two to count as one noun."""
 DEFAULT_TRIES = 84
-"""Substitutes tried per noun."""
+"""Default number of substitutes tried per noun."""
 
 
 def resolve_pronoun(
@@ -39,7 +39,7 @@ def resolve_pronoun(
     nouns: Sequence[str] | None = None,
     tries: int = DEFAULT_TRIES,
 ) -> PronounVerdict:
-    """Which candidate antecedent this model resolves a word to, with all evidence.
+    """Determine which candidate antecedent the model resolves a pronoun to, with all evidence.
 
     `candidates`: nouns of the sentence; by default, those after an English determiner.
     `swap`: a word, and its replacement in a second sentence; by default, one is searched for that changes the pronoun.
@@ -71,7 +71,7 @@ def resolve_pronoun(
 
 @dataclass(frozen=True)
 class PronounQuestion:
-    """A translator, and the options of `resolve_pronoun`."""
+    """A translator with the options of `resolve_pronoun`; its methods collect the evidence."""
 
     translator: Translator
     tokenizer: AnyTokenizer
@@ -81,8 +81,8 @@ class PronounQuestion:
     tries: int
 
     def read(self, text: str, word: WordSpan, candidates: Sequence[str] | None) -> PronounReading:
-        """Translate a sentence and collect the evidence."""
-        [answer] = self.translator.answer([text])[0].answers[:1]
+        """Translate a sentence and collect the evidence for each candidate of a pronoun."""
+        [answer] = self.translator.translations([text])[0].candidates[:1]
         spans = self._candidates(text, word, candidates, answer.text)
         slots = [self._slot(text, span, spans, answer.text) for span in spans]
         index = self._pronoun_index(slots, answer.text)
@@ -110,8 +110,8 @@ class PronounQuestion:
         if len(spans) < 2 or any(span.start == word.start for span in spans):
             names = ", ".join(repr(span.text) for span in spans) or "none"
             raise InputError(
-                f"At least two candidates are needed for {word.text!r}; found: {names}. Give them explicitly "
-                "(candidates: animal, street)."
+                f"At least two candidates are needed for {word.text!r}; found: {names}. Give two nouns of the sentence "
+                "as candidates, such as animal and street."
             )
         return spans
 
@@ -148,7 +148,10 @@ class PronounQuestion:
             return find_pronoun(slots)
         given = [i for i, word in enumerate(words) if word in map(normalised, self.pronouns)]
         if not given:
-            raise InputError(f"The translation {translation!r} contains none of {', '.join(self.pronouns)}.")
+            raise InputError(
+                f"The translation {translation!r} contains none of the pronouns {', '.join(self.pronouns)}. Give the "
+                "pronouns that this translation may contain."
+            )
         index = find_pronoun(slots, given)
         return given[0] if index is None else index
 
@@ -191,23 +194,23 @@ class PronounQuestion:
         ]
         sentences = [span.replaced(text, other) for span, other in tried]
         swaps: list[tuple[float, tuple[str, str]]] = []
-        for (span, other), translation in zip(tried, self.translator.answer(sentences), strict=True):
+        for (span, other), translation in zip(tried, self.translator.translations(sentences), strict=True):
             new = [normalised(word) for word in translation.text.split()]
             changed = [i for i, (a, b) in enumerate(zip(words, new, strict=False)) if a != b]
             if len(new) == len(words) and index in changed and len(changed) == 2 and new[index] in reading.scores:
-                swaps.append((translation.answers[0].score, (span.text, other)))
+                swaps.append((translation.candidates[0].score, (span.text, other)))
         return max(swaps)[1] if swaps else None
 
 
 def following_evidence(results: Sequence[SubstitutionResult]) -> PronounEvidence:
-    """The row of how often the pronoun changes with each candidate."""
+    """Evidence row: how often the pronoun changes when each candidate is substituted."""
     note = ", ".join(f"{result.followed} of {result.shown}" for result in results)
     shares = [result.share for result in results]
     return PronounEvidence("following", "pronoun follows the replaced noun", shares, note=note)
 
 
 def _like(old: str, word: str) -> str:
-    """Another word with the punctuation and capitalisation of the old one."""
+    """A word with the punctuation and capitalisation of the one that it replaces."""
     bare = normalised(old)
     start = old.casefold().find(bare)
     cased = word[:1].upper() + word[1:] if old.strip("„“«»\"'(")[:1].isupper() else word

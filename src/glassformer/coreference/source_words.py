@@ -21,8 +21,9 @@ DETERMINERS = frozenset(
         *("some", "any", "every", "each", "no", "another"),
     }
 )
-"""English words after which a noun is expected; "that" is more often something else. In other languages, candidates
-must be given."""
+"""English words after which a noun is expected; "that" is more often something else.
+
+In other languages, candidates must be given."""
 STOPS = DETERMINERS | {
     *("it", "he", "she", "they", "him", "them", "that", "who", "which", "what"),
     *("and", "or", "but", "because", "so", "although"),
@@ -38,9 +39,9 @@ class WordSpan:
     """A word, or a few consecutive ones, in a source sentence."""
 
     text: str
-    """As written in the sentence."""
+    """The words as written in the sentence."""
     start: int
-    """Character position in the sentence."""
+    """Position of the first character in the sentence."""
 
     @property
     def end(self) -> int:
@@ -64,12 +65,13 @@ def find_word(sentence: str, name: str) -> WordSpan:
     if not text.strip() or not matches:
         raise InputError(f"There is no word {text!r} in {sentence!r}.")
     if int(number) > len(matches):
-        raise InputError(f"{name!r} does not exist: {text!r} occurs {len(matches)} times in {sentence!r}.")
+        times = "once" if len(matches) == 1 else f"{len(matches)} times"
+        raise InputError(f"There is no {name!r}: {text!r} occurs only {times} in {sentence!r}.")
     return WordSpan(matches[int(number) - 1][0], matches[int(number) - 1].start())
 
 
 def noun_phrases(sentence: str, word: WordSpan) -> list[list[WordSpan]]:
-    """Possible nouns: for each determiner, the one, two and three words after it, up to the end of the phrase."""
+    """Candidate nouns: for each determiner, the one, two and three words after it, up to the end of the phrase."""
     spans = _word_spans(sentence)
     phrases = []
     for i, determiner in enumerate(spans[:-1]):
@@ -97,13 +99,13 @@ def _word_spans(sentence: str) -> list[WordSpan]:
 
 
 def tokens_of(span: WordSpan, sentence: str, pieces: Sequence[str], tokenizer: AnyTokenizer) -> list[int]:
-    """Positions of the tokens of a word."""
+    """Token positions of a word of the source sentence."""
     before = len(_texts(sentence[: span.start]))
     count = len(_texts(span.text))
     token_words = [word for word in words(pieces, marks_of(tokenizer)) if _texts(word.text)]
     matched = token_words[before : before + count]
     if [text for word in matched for text in _texts(word.text)] != _texts(span.text):
-        raise InputError(f"{span.text!r} does not match whole words of the tokens {' '.join(pieces)!r}.")
+        raise InputError(f"{span.text!r} is not made of whole words: the sentence's tokens are: {' '.join(pieces)}.")
     return [position for word in matched for position in range(word.first, word.end)]
 
 

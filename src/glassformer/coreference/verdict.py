@@ -9,28 +9,28 @@ from glassformer.coreference.pronoun_evidence import PronounEvidence, decide
 
 @dataclass(frozen=True)
 class PronounReading:
-    """One sentence, and how this model resolves the word in it."""
+    """One sentence, and how a model resolves the pronoun in it: candidates, evidence, verdict."""
 
     source: str
     translation: str
     word: str
     candidates: list[str]
     pronoun_index: int | None
-    """Which word of the translation is the pronoun; None if no word changes with any candidate."""
+    """Index of the pronoun among the translation's words; None if no word changes with any candidate."""
     scores: dict[str, float]
     """Log-probability of the translation with each alternative in place of the pronoun, in nats."""
     own_pronouns: list[str | None]
-    """The pronoun of each candidate, if known."""
+    """The target pronoun that agrees with each candidate, if known."""
     evidence: list[PronounEvidence]
 
     @property
     def pronoun(self) -> str | None:
-        """The translation of the word."""
+        """The translation of the source pronoun; None if unknown."""
         return None if self.pronoun_index is None else normalised(self.translation.split()[self.pronoun_index])
 
     @cached_property
     def verdict(self) -> int | None:
-        """Index of the candidate; None for "undecided"."""
+        """Index of the candidate that the pronoun refers to; None for "undecided"."""
         return decide(self.evidence)
 
     @property
@@ -67,17 +67,17 @@ class PronounReading:
 
 @dataclass(frozen=True)
 class PronounVerdict:
-    """How a word is resolved in a sentence, and in a second sentence that differs in one word."""
+    """How a model resolves a pronoun in a sentence, and in a second sentence that differs in one word."""
 
     readings: list[PronounReading]
     swap: tuple[str, str] | None
     """The word that differs, and the word in its place in the second sentence."""
-    found: bool
+    swap_searched: bool
     """Whether the second sentence was searched for, rather than given."""
 
 
 def with_pronouns(reading: PronounReading, own: dict[str, str]) -> PronounReading:
-    """The reading with a row that compares the candidates' pronouns, if all of them are known."""
+    """The reading with a row of evidence that compares the candidates' pronouns, if all of them are known."""
     pronouns = [own.get(name) for name in reading.candidates]
     values = [reading.scores[word] for word in pronouns if word in reading.scores and word is not None]
     reading = replace(reading, own_pronouns=pronouns)

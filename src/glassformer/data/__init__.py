@@ -3,7 +3,7 @@
 from glassformer.data.batch_sampler import epoch_batches
 from glassformer.data.corpus import Corpus, Pair, corpus
 from glassformer.data.doctor import Diagnosis, diagnose
-from glassformer.data.foreign_tokenizer import AnyTokenizer, ForeignSettings, ForeignTokenizer, IdsOnly, read_tokenizer
+from glassformer.data.imported_tokenizer import AnyTokenizer, ForeignSettings, ForeignTokenizer, IdsOnly, read_tokenizer
 from glassformer.data.token_store import TokenStore, open_store
 from glassformer.data.tokenizer import Tokenizer, TokenizerSettings, train_tokenizer
 

@@ -37,7 +37,7 @@ class Pair(NamedTuple):
 
 
 class Corpus(Protocol):
-    """Sentence pairs that can be iterated over repeatedly."""
+    """A parallel corpus: sentence pairs that can be iterated over repeatedly."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -45,7 +45,7 @@ class Corpus(Protocol):
 
     @property
     def selection(self) -> str:
-        """Which pairs of the files are selected; part of checksums."""
+        """Description of which pairs of the files are selected; part of checksums."""
 
     def check(self) -> int:
         """The number of pairs in the files, after checking that the files have the same number of lines."""
@@ -66,7 +66,7 @@ class TwoFiles:
         return (self.source, self.target)
 
     def format_pair(self, pair: Pair) -> tuple[str, ...]:
-        """The line for a pair in each of the files."""
+        """A sentence pair as one line for each of the two files."""
         return (pair.source, pair.target)
 
     def check(self) -> int:
@@ -100,13 +100,13 @@ class OneFile:
         return (self.path,)
 
     def format_pair(self, pair: Pair) -> tuple[str, ...]:
-        """The line for a pair in the file."""
+        """A sentence pair as one line of the TSV or JSON lines file."""
         if _format(self.path) == ".jsonl":
             return (json.dumps({"source": pair.source, "target": pair.target}, ensure_ascii=False),)
         return (f"{pair.source}\t{pair.target}",)
 
     def check(self) -> int:
-        """The number of pairs."""
+        """The number of pairs in the file."""
         return count_lines(self.path)
 
     def __iter__(self) -> Iterator[Pair]:
@@ -178,7 +178,7 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
             number += 1
             if len(line) > MAX_LINE_BYTES:
                 raise DataError(
-                    f"{path}, line {number} is longer than {MAX_LINE_BYTES:,} bytes: is it one sentence per line?"
+                    f"{path}, line {number} is longer than {MAX_LINE_BYTES:,} bytes. Expected one sentence per line."
                 )
             yield line.removesuffix(b"\n")
 
@@ -210,10 +210,10 @@ def _from_json(line: str) -> tuple[str, str]:
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
-        raise DataError('not valid JSON; each line must be like {"source": "...", "target": "..."}.') from None
+        raise DataError('not valid JSON. Expected {"source": "...", "target": "..."}.') from None
     source, target = (entry.get("source"), entry.get("target")) if isinstance(entry, dict) else (None, None)
     if not (isinstance(source, str) and isinstance(target, str)):
-        raise DataError('must be like {"source": "...", "target": "..."}, with a string for each.')
+        raise DataError('expected {"source": "...", "target": "..."}, with a string for each.')
     if re.search("[\ud800-\udfff]", source + target):
-        raise DataError("contains half of a surrogate pair (\\ud800 to \\udfff), which is not a valid character.")
+        raise DataError("unpaired surrogate (\\ud800 to \\udfff), which is not a valid character: remove it.")
     return source, target

@@ -1,5 +1,6 @@
-"""Development set split off a corpus that has none: deterministic, by a hash of the source sentence, so that no source
-sentence is in both the development and the training set.
+"""Development set split off a corpus that has none: deterministic, by a hash of the source sentence.
+
+No source sentence is in both the development and the training set.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ from glassformer.data.corpus import OneFile, Pair, TwoFiles
 
 @dataclass(frozen=True)
 class DevSplit:
-    """About one in `one_in` source sentences, with all its occurrences; with `rest`, all other sentences."""
+    """A part of a corpus: about one in `one_in` source sentences, with all its occurrences; with `rest`, all others."""
 
     corpus: TwoFiles | OneFile
     one_in: int
@@ -24,12 +25,12 @@ class DevSplit:
 
     @property
     def selection(self) -> str:
-        """Which pairs of the files are selected; part of checksums."""
+        """Description of which pairs of the files are selected; part of checksums."""
         return f"{'all but ' if self.rest else ''}one in {self.one_in}"
 
     @property
     def complement(self) -> "DevSplit":
-        """The pairs that are not selected."""
+        """The other part of the corpus: the pairs that are not selected here."""
         return replace(self, rest=not self.rest)
 
     def check(self) -> int:

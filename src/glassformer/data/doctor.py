@@ -47,7 +47,7 @@ DROPPED = set(KINDS) - REPAIRED - {"identical"}
 
 @dataclass
 class Finding:
-    """One kind of finding: the number of pairs, and the lines of the first few."""
+    """One kind of problem found in a corpus: the number of pairs, and the lines of the first few."""
 
     kind: str
     count: int = 0
@@ -61,12 +61,12 @@ class Finding:
 
 @dataclass
 class Diagnosis:
-    """The findings in a corpus, and the number of pairs in its clean copy."""
+    """The problems found in a corpus, and the number of pairs in its clean copy."""
 
     pairs: int
     kept: int
     findings: dict[str, Finding]
-    """By kind; only the kinds that occur."""
+    """Findings by kind; only the kinds that occur."""
 
 
 def repaired(pair: Pair) -> Pair:
@@ -78,7 +78,7 @@ def repaired(pair: Pair) -> Pair:
 def diagnose(
     corpus: TwoFiles | OneFile, test: Corpus | None = None, fix: Path | None = None, watch: Watch = unwatched
 ) -> Diagnosis:
-    """Check every pair; with `fix`, write a clean copy to a new directory."""
+    """Check every pair of a corpus; with `fix`, write a clean copy to a new directory."""
     if fix is not None:
         refuse_existing(fix)  # before the work, not after it
     pairs = corpus.check()

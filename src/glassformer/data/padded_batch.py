@@ -51,7 +51,7 @@ def make_batch(pairs: Iterable[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> 
 
 
 def _pad(sentences: Sequence[NDArray[np.int64]]) -> Tensor:
-    """Sentences as rows, padded on the right."""
+    """Sentences as rows of one tensor, padded on the right."""
     ids = np.full((len(sentences), max(map(len, sentences))), PAD, dtype=np.int64)
     for row, sentence in zip(ids, sentences, strict=True):
         row[: len(sentence)] = sentence

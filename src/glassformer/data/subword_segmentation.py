@@ -17,13 +17,13 @@ import sentencepiece
 from glassformer.errors import DataError
 
 SegmenterKind = Literal["sentencepiece", "byte-level", "subword-nmt", "words", "pipeline"]
-"""How text is segmented; "pipeline" is what a `tokenizer.json` describes (see `tokenizer_pipeline`)."""
+"""Kind of subword segmentation; "pipeline" is what a `tokenizer.json` describes (see `tokenizer_pipeline`)."""
 WHITESPACE = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 """Unicode whitespace as the inside of a character class of `re`, whose own \\s has four characters more."""
 
 
 class Segmenter(Protocol):
-    """Text to pieces and back."""
+    """A subword segmenter: text to pieces and back."""
 
     def segment(self, text: str) -> list[str]: ...
 
@@ -31,7 +31,7 @@ class Segmenter(Protocol):
 
 
 class SentencePieceSegmenter:
-    """A SentencePiece model, with its own normalisation."""
+    """Segmenter by a SentencePiece model, including the model's normalisation."""
 
     def __init__(self, model: bytes) -> None:
         try:
@@ -128,7 +128,7 @@ class SubwordNMTSegmenter:
 
 
 class WordSegmenter:
-    """Words separated by whitespace."""
+    """Segmenter that splits text at whitespace."""
 
     def __init__(self, _: bytes = b"") -> None:
         pass

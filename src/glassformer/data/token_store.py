@@ -46,7 +46,7 @@ class StoreSettings(Settings):
 
 @dataclass(frozen=True)
 class TokenStore:
-    """Sentence pairs as token ids; opened by `open_store`."""
+    """Sentence pairs as token ids, memory-mapped from disk; opened by `open_store`."""
 
     directory: Path
     settings: StoreSettings
@@ -84,7 +84,7 @@ def open_store(
     max_tokens: int = 256,
     watch: Watch = unwatched,
 ) -> TokenStore:
-    """The token store of a corpus: reused from `directory` if built from the same inputs, else rebuilt there."""
+    """Open the token store of a corpus: reused from `directory` if built from the same inputs, else rebuilt there."""
     corpus.check()
     made_from = _checksum(corpus, tokenizer, max_tokens)
     store = _existing_store(directory, made_from)
@@ -98,7 +98,7 @@ def open_store(
 
 
 def _existing_store(directory: Path, made_from: str) -> TokenStore | None:
-    """The store in a directory, if it is intact and built from the same inputs."""
+    """The token store in a directory, if it is intact and built from the same inputs; else None."""
     if not directory.exists():
         return None
     if not directory.is_dir() or not {path.name for path in directory.iterdir()} <= FILES:
@@ -142,7 +142,7 @@ def _build(
     if n_pairs == 0:
         raise DataError(
             f"No pair of {corpus} is usable: {n_empty:,} pairs have an empty side, and {n_long:,} are longer than "
-            f"{max_tokens} tokens."
+            f"{max_tokens} tokens. Check the files, or raise data.max_tokens."
         )
     settings = StoreSettings(made_from=made_from, pairs=n_pairs, dropped_empty=n_empty, dropped_long=n_long, wide=wide)
     (directory / "store.json").write_text(settings.as_json(), encoding="utf-8")

@@ -25,7 +25,7 @@ SIDES: tuple[Side, Side] = ("source", "target")
 
 
 class TokenizerSettings(Settings):
-    """How text is segmented into tokens."""
+    """Settings of a SentencePiece tokenizer: how text is segmented into tokens."""
 
     kind: Literal["unigram", "bpe", "char", "word"] = "unigram"
     """SentencePiece's model type: unigram or BPE subwords, single characters, or words separated by whitespace."""
@@ -40,7 +40,7 @@ class TokenizerSettings(Settings):
 
 
 class Tokenizer:
-    """Text to ids and back. The ids of a sentence end with EOS and have no BOS."""
+    """SentencePiece tokenizer: text to ids and back. The ids of a sentence end with EOS and have no BOS."""
 
     def __init__(self, settings: TokenizerSettings, models: dict[Side, bytes]) -> None:
         self.settings = settings
@@ -91,7 +91,7 @@ class Tokenizer:
             raise DirectoryError(f"{directory}: {error}") from None
 
     def files(self) -> dict[str, bytes]:
-        """The contents of its model files, by file name."""
+        """The contents of the SentencePiece model files, by file name."""
         return {_file_name(self.settings, side): model for side, model in self._models.items()}
 
 
@@ -100,7 +100,9 @@ def check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InputError(f"{text!r} contains half of a surrogate pair, which is not a valid character.") from None
+        raise InputError(
+            f"{text!r} contains an unpaired surrogate, which is not a valid character: remove it."
+        ) from None
 
 
 def lookup_pieces(vocabulary: Mapping[str, int], pieces: Sequence[str], markers: str) -> tuple[int, ...]:
@@ -109,7 +111,10 @@ def lookup_pieces(vocabulary: Mapping[str, int], pieces: Sequence[str], markers:
     for piece in pieces:
         matches = {vocabulary[form] for form in (piece, *(f"{mark}{piece}" for mark in markers)) if form in vocabulary}
         if not matches:
-            raise InputError(f"{piece!r} is not a token of this model: `--json` shows how text is split into tokens.")
+            raise InputError(
+                f"{piece!r} is not a token of this model. `glassformer translate --json` shows how a text is split "
+                "into tokens."
+            )
         ids |= matches
     return tuple(sorted(ids))
 
@@ -156,8 +161,9 @@ def _train(settings: TokenizerSettings, texts: Iterator[str]) -> bytes:
             return _run_trainer(settings, lines, int(maximum[1]))
         required = re.search(r"(\d+) vs (\d+)", str(error))
         raise DataError(
-            f"A vocabulary of {settings.vocab_size} tokens is too small for this text: its characters, 256 bytes and "
-            f"the tags need {required[2] if required else 'more'}. Raise vocab_size, or lower character_coverage."
+            f"A vocabulary of {settings.vocab_size} tokens is too small for this text: its characters, 256 byte "
+            f"tokens and the special tokens need {required[2] if required else 'more'}. Raise vocab_size, or lower "
+            "character_coverage."
         ) from None
 
 

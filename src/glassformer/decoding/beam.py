@@ -11,32 +11,32 @@ from glassformer.decoding.search_settings import Beam
 Candidate = tuple[int, float]
 """A possible next token and its log-probability."""
 Child = tuple[float, int, int, int, float]
-"""A continuation: its loss so far, the row of its parent, its rank in that row, its token, the token's log-probability.
+"""Continuation of a hypothesis: loss so far, row of its parent, rank in that row, token, the token's log-probability.
 
 Tuples sort best first; ties go to the better parent."""
 
 
 @dataclass(frozen=True)
 class BeamStep:
-    """What a search considered and decided in one step."""
+    """Record of one beam search step: the hypotheses before it, all continuations, and those kept or finished."""
 
     growing: list[Node]
     """The unfinished hypotheses before the step."""
     ranked: list[Child]
-    """All continuations, best first."""
+    """All continuations of these hypotheses, best first."""
     kept: list[tuple[int, Node]]
     """The continuations kept, each with the row of its parent in `growing`."""
     ended: list[Node]
 
 
 class BeamSearch:
-    """The running search of one sentence."""
+    """Beam search of one sentence, in progress."""
 
     def __init__(self, rules: Rules, beam: Beam, bos: int, log: list[BeamStep] | None = None) -> None:
         self.rules = rules
         self.beam = beam
         self.log = log
-        """If given, every step is appended to it."""
+        """List that every step is appended to; None to record no steps."""
         self.growing: list[Node] = [start_node(bos)]
         self.best: list[Hypothesis] = []
         """The n best finished hypotheses so far, best first; ties in the order in which they were found."""
@@ -70,7 +70,7 @@ class BeamSearch:
         return [row for row, _ in kept] if self.growing else []
 
     def _ranked(self, candidates: Sequence[Sequence[Candidate]]) -> list[Child]:
-        """All continuations, best first."""
+        """All continuations of the unfinished hypotheses, best first."""
         diversity = self.beam.diversity
         children = [
             (diversity * rank - node.total - log_p, row, rank, token, log_p)
@@ -81,7 +81,7 @@ class BeamSearch:
         return self._spread(children) if self.rules.phrases else children
 
     def _spread(self, ranked: list[Child]) -> list[Child]:
-        """Continuations in banks by tokens of the phrases written so far, taken in turn from each, most progress first.
+        """Reorder continuations for required phrases: taken in turn from banks of equal progress, most progress first.
 
         Otherwise a phrase would be put off until nothing else fits (dynamic beam allocation, arXiv:1804.06609).
         """

@@ -1,5 +1,4 @@
-"""Continuous batching: sentences are spread over workers, join running batches as others finish, and are returned as
-they complete."""
+"""Continuous batching on several workers: sentences join running batches as others finish and leave when complete."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -22,31 +21,31 @@ from glassformer.decoding.work_queue import WorkQueue, run_workers
 from glassformer.errors import InputError
 
 DEFAULT_MAX_POSITIONS = 16_000
-"""Source and target positions of all hypotheses in a worker's KV cache, at most, unless specified."""
+"""Default maximum of source and target positions, over all hypotheses, in a worker's KV cache."""
 
 
 @dataclass(frozen=True)
 class BatchLimits:
-    """How much is computed at once. Results do not depend on it."""
+    """Limits on the batches of a search and on its worker threads. Results do not depend on them."""
 
     positions: int = DEFAULT_MAX_POSITIONS
-    """Source and target positions in a worker's KV cache, at most, unless one sentence alone needs more."""
+    """Maximum of source and target positions in a worker's KV cache, unless one sentence alone needs more."""
     sentences: int | None = None
-    """Sentences in a worker's batch, at most; None for as many as fit."""
+    """Maximum number of sentences in a worker's batch; None for as many as fit."""
     rows: int | None = None
     """Hypotheses in a worker's batch beyond which throughput no longer grows (approximate); None for as many as fit."""
     workers: int = 1
-    """Search threads, each with its own sentences."""
+    """Number of search threads, each with its own sentences."""
 
     def max_sentences(self, width: int) -> float:
-        """Sentences with `width` hypotheses each in a worker's batch, at most."""
+        """Maximum number of sentences in a worker's batch if each has `width` hypotheses."""
         return min(self.sentences or math.inf, max(1, self.rows // width) if self.rows else math.inf)
 
 
 def search(
     step_model: StepModel, requests: Sequence[Request], settings: SearchSettings, limits: BatchLimits | None = None
 ) -> list[list[Hypothesis]]:
-    """The hypotheses of each request, best first."""
+    """Search for the translations of all requests; returns the hypotheses of each, best first."""
     results: list[list[Hypothesis]] = [[] for _ in requests]
     for number, hypotheses in search_as_completed(step_model, requests, settings, limits):
         results[number] = hypotheses
@@ -54,7 +53,7 @@ def search(
 
 
 def batches_by_cost(costs: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Item indices in batches of similar cost, most expensive first, each padded batch within the budget.
+    """Group items of similar cost into batches of indices, most expensive first, each padded batch within the budget.
 
     An item over the budget forms a batch by itself.
     """
@@ -68,7 +67,7 @@ def batches_by_cost(costs: Sequence[int], budget: int) -> Iterator[list[int]]:
 def search_as_completed(
     step_model: StepModel, requests: Sequence[Request], settings: SearchSettings, limits: BatchLimits | None = None
 ) -> Iterator[SearchResult]:
-    """The index and the hypotheses of each request, in order of completion.
+    """Search for the translations of all requests; yields the index and hypotheses of each as it completes.
 
     Long sentences go first: sentences of similar length share a batch, and no long one is left for the end.
     """
@@ -89,7 +88,7 @@ def search_as_completed(
 def _work(
     batch_search: BatchSearch, queue: WorkQueue[SearchTask], worker: int, refills: bool, limits: BatchLimits, width: int
 ) -> Iterator[SearchResult]:
-    """One worker's loop: sentences join while there is capacity, are stepped together, and leave when finished."""
+    """Loop of one search thread: sentences join while there is capacity, advance together, and leave when finished."""
     costs: dict[int, int] = {}
     while not queue.stopped:
         if joining := _joining_tasks(queue, worker, list(costs.values()), refills, limits, width):
@@ -105,7 +104,7 @@ def _work(
 def _open_batch_search(
     step_model: StepModel, settings: SearchSettings, suppress: Sequence[int], tasks: Sequence[SearchTask]
 ) -> BatchSearch:
-    """The step model's native search if it has one and no rule reads tokens; otherwise the stepwise search."""
+    """Open a batch search: the step model's native one, if any, unless a rule reads tokens; else the stepwise one."""
     reads_tokens = any(task.rules.reads_tokens for task in tasks)
     if (
         isinstance(step_model, HasNativeSearch)
@@ -120,7 +119,7 @@ def _open_batch_search(
 def _joining_tasks(
     queue: WorkQueue[SearchTask], worker: int, costs: list[int], refills: bool, limits: BatchLimits, width: int
 ) -> list[SearchTask]:
-    """The sentences that join a batch now; `costs`: of the sentences already in it.
+    """The sentences that join a running batch now; `costs` are those of the sentences already in it.
 
     A batch is refilled once a quarter of its capacity is free: encoding a few sources at a time would make poor use of
     the matrix products.
@@ -144,7 +143,7 @@ def _joining_tasks(
 
 
 def task_for(step_model: StepModel, number: int, request: Request, settings: SearchSettings) -> SearchTask:
-    """A request with its rules and its cost."""
+    """Make a search task of a request: with its rules, and its cost in KV cache positions."""
     rules = _rules(step_model, request, settings)
     # The hypotheses of a sentence can share its source only where rows may differ in shape.
     source_copies = 1 if step_model.refills else settings.width
@@ -161,8 +160,8 @@ def _rules(step_model: StepModel, request: Request, settings: SearchSettings) ->
         raise InputError(f"A source must not contain the padding token ({step_model.pad}).")
     if step_model.max_tokens is not None and len(request.source) > step_model.max_tokens:
         raise InputError(
-            f"The source has {len(request.source)} tokens, but this model has positions for {step_model.max_tokens} "
-            "only: split it."
+            f"The source has {len(request.source)} tokens, but this model has only {step_model.max_tokens} "
+            "positions: split it into shorter parts."
         )
     for token in (*request.prefix, *(token for phrase in request.phrases for token in phrase)):
         if not 0 <= token < step_model.vocab_size or token == step_model.pad:
@@ -177,9 +176,9 @@ def suppressed(step_model: StepModel, settings: SearchSettings) -> list[int]:
     """The token ids that are never generated: those of the settings, and padding."""
     for token in settings.suppress:
         if token == step_model.eos:
-            raise InputError(f"Token {token} cannot be suppressed: it is the end of sentence.")
+            raise InputError(f"Token {token} cannot be suppressed: it is the end-of-sentence token.")
         if token >= step_model.vocab_size:
             raise InputError(
-                f"Token {token} cannot be suppressed: the model's vocabulary is 0 to {step_model.vocab_size - 1}."
+                f"Token {token} cannot be suppressed: the model's token ids are 0 to {step_model.vocab_size - 1}."
             )
     return sorted({*settings.suppress, step_model.pad})

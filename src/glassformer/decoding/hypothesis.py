@@ -32,7 +32,7 @@ class Node:
         return [node.log_p for node in self._path()]
 
     def _path(self) -> list["Node"]:
-        """The nodes from the first token to this one."""
+        """The nodes of this target, from its first token to this one."""
         return list(self._backwards())[::-1]
 
     def _backwards(self) -> Iterator["Node"]:
@@ -43,7 +43,7 @@ class Node:
 
 
 def start_node(token: int) -> Node:
-    """The start token: length 0, log-probability 0."""
+    """Node of the start token: length 0, log-probability 0."""
     return Node(None, token, 0.0, 0.0, 0)
 
 
@@ -52,15 +52,15 @@ class Hypothesis:
     """A finished target with its log-probabilities and score."""
 
     tokens: list[int]
-    """Without the start token, with the end of sentence."""
+    """Token ids, without the start token, with the end of sentence."""
     log_probabilities: list[float]
-    """Of each token given those before it, in nats: the model's, regardless of the rules that restricted the choice."""
+    """Model's log-probability of each token given those before it, in nats, whatever rules restricted the choice."""
     score: float
-    """What hypotheses are ranked by: the sum of the log-probabilities after the length penalty."""
+    """Score by which hypotheses are ranked: the sum of the log-probabilities after the length penalty."""
 
     @property
     def log_probability(self) -> float:
-        """Sum over all tokens."""
+        """Log-probability of the whole target: the sum over all tokens, in nats."""
         return sum(self.log_probabilities)
 
 
@@ -70,5 +70,8 @@ def to_hypothesis(node: Node, length_penalty: float) -> Hypothesis:
 
 
 def penalised(log_probability: float, length: int, length_penalty: float) -> float:
-    """log-probability / length ** length_penalty. Without it short targets win, since every token lowers the sum."""
+    """Score after the length penalty: log-probability / length ** length_penalty.
+
+    Without it short targets win, since every token lowers the sum.
+    """
     return log_probability / length**length_penalty

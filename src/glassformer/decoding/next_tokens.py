@@ -1,4 +1,4 @@
-"""From logits to the few candidate tokens that a search considers. The only module of search that handles tensors."""
+"""Candidate tokens of a search, selected from logits by rank or by sampling. The only search module with tensors."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,30 +11,30 @@ from glassformer.decoding.rules import ANY_TOKEN, AllowedTokens
 from glassformer.decoding.search_settings import Sample, SearchSettings
 from glassformer.errors import InputError
 
-NAN_LOGITS_MESSAGE = "The model's logits are not numbers (NaN): its weights are damaged."
+NAN_LOGITS_MESSAGE = "The model's logits are not numbers (NaN): its weights are damaged. Use another copy of the model."
 
 
 @dataclass(frozen=True, slots=True)
 class NextTokens:
-    """A step model's prediction of the next token, for each row."""
+    """A step model's prediction of the next token, for each row (one unfinished hypothesis) of a batch."""
 
     logits: Tensor
-    """(R, V). May be overwritten."""
+    """Next-token logits (R, V) of R rows. May be overwritten."""
     normaliser: Tensor
-    """(R): log Σ exp of a row's logits; logits minus it are log-probabilities."""
+    """log Σ exp of each row's logits (R); logits minus it are log-probabilities."""
     candidates: list[list[Candidate]]
     """The requested number of most likely tokens of each row, most likely first."""
 
 
 def candidates_per_row(settings: SearchSettings) -> int:
-    """One more than the beam width: if one candidate is the end of sentence, enough remain to continue with."""
+    """Candidates needed per hypothesis: one more than the beam width, since one may be the end of sentence."""
     if isinstance(settings, Sample):
         return 0
     return 1 if settings.width == 1 else settings.width + 1
 
 
 def summarise_logits(logits: Tensor, count: int, never: Sequence[int]) -> NextTokens:
-    """The logits (R, V) of the next token, with the `count` most likely tokens, excluding `never`."""
+    """Make a prediction of logits (R, V): adds normalisers and the `count` most likely tokens, excluding `never`."""
     normaliser = logits.logsumexp(-1)
     return NextTokens(logits, normaliser, _top(logits, normaliser, count, never))
 
@@ -42,7 +42,7 @@ def summarise_logits(logits: Tensor, count: int, never: Sequence[int]) -> NextTo
 def top_candidates(
     prediction: NextTokens, allowed: Sequence[AllowedTokens], count: int, suppress: Sequence[int], eos: int
 ) -> list[list[Candidate]]:
-    """For each row the `count` most likely of its allowed tokens, most likely first.
+    """For each row (hypothesis), the `count` most likely of its allowed next tokens, most likely first.
 
     Log-probabilities are the model's, over all tokens, allowed or not. The candidates in `prediction` already exclude
     suppressed tokens.
@@ -88,7 +88,7 @@ def sampled_candidates(
     suppress: Sequence[int],
     eos: int,
 ) -> list[list[Candidate]]:
-    """For each row one token per uniform random number, sampled by probability from the allowed tokens.
+    """For each row, next tokens sampled by probability from the allowed ones, one per uniform random number.
 
     Log-probabilities are the model's, as above.
     """
@@ -148,6 +148,6 @@ def inverse_cdf(p: Tensor, uniform: Tensor) -> Tensor:
 
 
 def _index(tokens: Iterable[tuple[int, Sequence[int]]]) -> tuple[list[int], list[int]] | None:
-    """Rows and tokens as a tensor index; None if there are none."""
+    """Token ids per row as a tensor index (rows, tokens); None if all rows are empty."""
     pairs = [(row, token) for row, row_tokens in tokens for token in row_tokens]
     return ([row for row, _ in pairs], [token for _, token in pairs]) if pairs else None

@@ -13,10 +13,10 @@ from glassformer.errors import InputError
 
 @dataclass(frozen=True)
 class Request:
-    """A sentence to be translated, with the constraints on its translation."""
+    """A source sentence to be translated, with the constraints on its translation."""
 
     source: Sequence[int]
-    """Token ids, with the end of sentence."""
+    """Token ids of the source, with the end of sentence."""
     prefix: tuple[int, ...] = ()
     """Tokens that the target must begin with."""
     phrases: tuple[tuple[int, ...], ...] = ()
@@ -25,10 +25,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class AllowedTokens:
-    """Which tokens may come next."""
+    """Which tokens the rules allow next in a target."""
 
     only: tuple[int, ...] = ()
-    """If not empty: these tokens only."""
+    """If not empty, the only allowed tokens."""
     never: tuple[int, ...] = ()
     """Forbidden tokens."""
     also: tuple[int, ...] = ()
@@ -40,13 +40,13 @@ ANY_TOKEN = AllowedTokens()
 
 @dataclass(frozen=True)
 class Rules:
-    """The constraints of one sentence. Forced tokens override forbidden ones."""
+    """The constraints on one sentence's target. Forced tokens override forbidden ones."""
 
     eos: int
     min_length: int
-    """Tokens before the end of sentence, at least."""
+    """Minimum number of tokens before the end of sentence."""
     limit: int
-    """Tokens at most, including the end of sentence."""
+    """Maximum number of tokens, including the end of sentence."""
     prefix: tuple[int, ...] = ()
     phrases: tuple[tuple[int, ...], ...] = ()
     no_repeat: int = 0
@@ -63,7 +63,7 @@ class Rules:
         return sum(map(len, self.phrases)) - missing.total + missing.begun
 
     def allowed_tokens(self, length: int, tokens: Sequence[int] = ()) -> AllowedTokens:
-        """What may follow a target of this length; `tokens` are needed only if the rules `reads_tokens`."""
+        """The tokens allowed after a target of this length; `tokens` are needed only if the rules `reads_tokens`."""
         if length < len(self.prefix):
             return AllowedTokens(only=(self.prefix[length],))
         remaining = self.limit - length
@@ -80,7 +80,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class MissingPhrases:
-    """The phrases that are not yet in the target."""
+    """The required phrases that are not yet in the target."""
 
     total: int
     """Number of tokens of all missing phrases."""
@@ -91,7 +91,7 @@ class MissingPhrases:
 
     @classmethod
     def of(cls, phrases: Sequence[tuple[int, ...]], tokens: Sequence[int]) -> "MissingPhrases":
-        """After these tokens. A phrase that has begun is continued; if none has, any may begin."""
+        """The phrases missing after these tokens. A phrase that has begun is continued; otherwise any may begin."""
         absent = [phrase for phrase in phrases if not occurs(phrase, tokens)]
         if not absent:
             return NO_MISSING_PHRASES
@@ -104,20 +104,21 @@ NO_MISSING_PHRASES = MissingPhrases(0, 0, ())
 
 
 def rules_for(request: Request, eos: int, settings: SearchSettings, most: int | None) -> Rules:
-    """A sentence's rules. Lengths depend on its source only. `most`: tokens that the model has positions for."""
+    """The rules of a request. Lengths depend on its source only. `most`: tokens that the model has positions for."""
     phrases = tuple(dict.fromkeys(map(tuple, request.phrases)))
     for forced_tokens in (request.prefix, *phrases):
         if eos in forced_tokens:
-            raise InputError("A forced prefix or phrase cannot contain the end of sentence.")
+            raise InputError("A forced prefix or phrase cannot contain the end-of-sentence token.")
     if not all(phrases):
-        raise InputError("A phrase that must occur cannot be empty.")
+        raise InputError("A forced phrase cannot be empty: give at least one word.")
     forced = len(request.prefix) + sum(map(len, phrases))
     length = len(request.source)
     limit = int(settings.max_length_ratio * length) + settings.max_length_extra + forced
     if most is not None and limit > most:
         if forced + 1 > most:
             raise InputError(
-                f"{forced} forced tokens and the end of sentence do not fit into the {most} positions of this model."
+                f"{forced} forced tokens and the end-of-sentence token do not fit into the {most} positions of this "
+                "model: use a shorter prefix or fewer phrases."
             )
         limit = most
     min_length = min(int(settings.min_length_ratio * length), limit - 1)
@@ -139,7 +140,7 @@ def overlap(tokens: Sequence[int], phrase: Sequence[int]) -> int:
 
 
 def repeating(tokens: Sequence[int], size: int) -> tuple[int, ...]:
-    """The tokens that would repeat an n-gram of this size."""
+    """The next tokens that would repeat an n-gram of this size."""
     if len(tokens) < size:
         return ()
     last = list(tokens[len(tokens) - size + 1 :])

@@ -11,7 +11,7 @@ from glassformer.decoding.search_settings import Sample
 
 
 class Sampling:
-    """The running samples of one sentence."""
+    """Sampling of one sentence's targets, in progress."""
 
     def __init__(self, rules: Rules, sample: Sample, bos: int, source: Sequence[int]) -> None:
         self.rules = rules
@@ -27,7 +27,7 @@ class Sampling:
         return [self._finished[i] for i in sorted(self._finished)]
 
     def uniforms(self) -> list[list[float]]:
-        """For each row one uniform random number in [0, 1) per token to be sampled from it."""
+        """For each unfinished sample, one uniform random number in [0, 1) per token to draw from it."""
         return [[self._streams[i].random() for i in samples] for samples in self._samples]
 
     def advance(self, candidates: Sequence[Sequence[Candidate]]) -> list[int]:

@@ -11,7 +11,7 @@ from glassformer.errors import InputError
 from glassformer.model import Transformer
 
 MAX_BATCH_POSITIONS = 4_000
-"""Source and target positions per batch: each has logits as wide as the vocabulary."""
+"""Maximum of source and target positions per batch: each has logits as wide as the vocabulary."""
 
 
 @torch.no_grad()
@@ -22,7 +22,7 @@ def score(
     length_penalty: float = 1.0,
     positions: int = MAX_BATCH_POSITIONS,
 ) -> list[Hypothesis]:
-    """Each target as a hypothesis for its source. Both end with the end of sentence; targets have no start token."""
+    """Score targets as hypotheses for their sources. Both end with the end of sentence; targets have no start token."""
     if len(sources) != len(targets):
         raise InputError(
             f"There are {len(targets)} targets for {len(sources)} sources. Expected one target per source."

@@ -26,11 +26,11 @@ class SearchSettings(Settings):
     length_penalty: Annotated[float, Field(ge=0, le=10)] = 1.0  # length ** 100 would overflow
     """Hypotheses are ranked by log-probability / length ** length_penalty; 0 favours short ones."""
     n_best: Width = 1
-    """Hypotheses returned for each sentence."""
+    """Number of hypotheses returned for each sentence."""
 
     @property
     def width(self) -> int:
-        """Rows per sentence, at most."""
+        """Maximum number of unfinished hypotheses per sentence."""
         return self.n_best
 
 
@@ -41,14 +41,18 @@ class Beam(SearchSettings):
     """
 
     size: Width = 4
-    """Hypotheses kept for each sentence; 1 is greedy search: the most likely token at every step, up to the first end
-    of sentence."""
+    """Beam size: number of hypotheses kept for each sentence.
+
+    1 is greedy search: the most likely token at every step, up to the first end of sentence."""
     diversity: Annotated[float, Field(ge=0)] = 0.0
-    """Penalty on a continuation for each more likely continuation of the same hypothesis, so that n-best lists differ
-    early (the sibling penalty of arXiv:1611.08562). It affects which hypotheses are kept, but not their scores."""
+    """Diversity penalty: on a continuation, for each more likely continuation of the same hypothesis.
+
+    N-best lists then differ early (the sibling penalty of arXiv:1611.08562). It affects which hypotheses are kept,
+    but not their scores."""
     keep_greedy: bool = True
-    """Whether the greedy hypothesis always keeps a place in the beam, so that no beam result is worse than greedy
-    search; a textbook beam may drop it."""
+    """Whether the greedy hypothesis always keeps a place in the beam; a textbook beam may drop it.
+
+    With it, no beam result is worse than greedy search."""
 
     @classmethod
     def greedy(cls) -> "Beam":

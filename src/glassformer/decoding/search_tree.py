@@ -15,27 +15,32 @@ from glassformer.decoding.step_model import StepModel
 from glassformer.decoding.stepwise_search import SearchResult, SearchTask, StepwiseBatchSearch
 
 Fate = Literal["start", "kept", "ended", "outranked", "displaced", "abandoned"]
-"""What happened to a hypothesis: it was extended (kept); finished (ended); others were better (outranked); the greedy
-hypothesis took its place (displaced); or it was unfinished when the search stopped because none could still reach the n
-best (abandoned)."""
+"""What happened to a hypothesis in a beam search, such as "kept" or "outranked".
+
+It was extended (kept); finished (ended); others were better (outranked); the greedy hypothesis took its place
+(displaced); or it was unfinished when the search stopped because no hypothesis could still reach the n best
+(abandoned)."""
 FATES: tuple[Fate, ...] = get_args(Fate)
 
 
 @dataclass(frozen=True)
 class SearchTree:
-    """Hypotheses as nodes, numbered in order of creation, the start token first; a node stands for its newest token."""
+    """Tree of the hypotheses explored by a search: each node adds one token to its parent; node 0 is the start token.
+
+    Nodes are numbered in order of creation.
+    """
 
     parent: list[int]
-    """The number of the parent node; -1 for the start."""
+    """Number of each node's parent; -1 for the start."""
     token: list[int]
     log_probability: list[float]
-    """Of the token, in nats."""
+    """Log-probability of each node's token, in nats."""
     score: list[float]
-    """What hypotheses are ranked by: the sum of log-probabilities after the length penalty."""
+    """Score of each node, by which hypotheses are ranked: the sum of log-probabilities after the length penalty."""
     fate: list[Fate]
     length_penalty: float
     limit: int
-    """Tokens per hypothesis, at most; the last can only be the end of sentence."""
+    """Maximum number of tokens per hypothesis; the last can only be the end of sentence."""
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -53,7 +58,7 @@ class SearchTree:
         return [self.token[n] for n in self.path(node)]
 
     def hypothesis(self, node: int) -> Hypothesis:
-        """The same with log-probabilities and score."""
+        """The hypothesis that ends with this node: tokens, log-probabilities and score."""
         return Hypothesis(self.tokens(node), [self.log_probability[n] for n in self.path(node)], self.score[node])
 
     def children(self, node: int) -> list[int]:
@@ -67,7 +72,7 @@ class SearchTree:
         return sorted(nodes, key=lambda node: -self.score[node])
 
     def why(self, node: int) -> str:
-        """What happened to a node, in words."""
+        """What happened to a node's hypothesis, in words."""
         match self.fate[node]:
             case "start":
                 return "the start"
@@ -85,7 +90,7 @@ class SearchTree:
 
 
 class RecordedSearch(StepwiseBatchSearch):
-    """A search that records every step."""
+    """A batch search that records every beam search step, to build the search tree from."""
 
     def __init__(self, step_model: StepModel, settings: Beam, suppress: Sequence[int]) -> None:
         super().__init__(step_model, settings, suppress)
@@ -98,7 +103,7 @@ class RecordedSearch(StepwiseBatchSearch):
 
 @torch.no_grad()
 def search_tree(step_model: StepModel, request: Request, settings: Beam) -> tuple[list[Hypothesis], SearchTree]:
-    """The hypotheses that `search` finds for one request, best first, and the tree of all that were considered."""
+    """Search for one request; returns the hypotheses, best first, as `search` does, and the tree of all considered."""
     task = task_for(step_model, 0, request, settings)
     recorded = RecordedSearch(step_model, settings, suppressed(step_model, settings))
     recorded.join([task])
@@ -110,7 +115,7 @@ def search_tree(step_model: StepModel, request: Request, settings: Beam) -> tupl
 
 
 def tree_of(steps: Sequence[BeamStep], settings: Beam, rules: Rules) -> SearchTree:
-    """The tree built from the recorded steps of a search."""
+    """Build the search tree from the recorded steps of a beam search."""
     tree = SearchTree([-1], [-1], [0.0], [0.0], ["start"], settings.length_penalty, rules.limit)
     numbers: dict[Node, int] = {}
     for step in steps:

@@ -1,4 +1,4 @@
-"""Step models: the probability of each next token, given the source and the target so far.
+"""Step models: next-token logits one decoding step at a time, given the source and the target so far.
 
 `PlainStepModel` runs the PyTorch model and is the reference for all others; `UncachedStepModel` runs it without a KV
 cache; `Ensemble` averages the probabilities of several.
@@ -34,25 +34,25 @@ class StepSession(Protocol):
 
 
 class StepModel(Protocol):
-    """A model that a search can step through."""
+    """A model that gives a search next-token logits, one decoding step at a time."""
 
     bos: int
     eos: int
     pad: int
     vocab_size: int
     max_tokens: int | None
-    """Tokens in a source or a target, at most; None for no limit."""
+    """Maximum number of tokens in a source or a target; None for no limit."""
     refills: bool
     """Whether sentences may join a running batch (continuous batching); otherwise all start together."""
     extra_positions: int
-    """Positions that a hypothesis takes memory for, at most, beyond those of its target."""
+    """Maximum number of positions that a hypothesis takes memory for beyond those of its target."""
 
     def open(self, width: int) -> StepSession:
-        """An empty session; a sentence will have at most `width` rows."""
+        """Open an empty decoding session; a sentence will have at most `width` rows (hypotheses)."""
 
 
 class PlainStepModel:
-    """The PyTorch model with its KV cache."""
+    """Step model that runs the PyTorch model with its KV cache."""
 
     refills = False
     extra_positions = 0
@@ -90,7 +90,7 @@ class PlainStepSession:
 
 
 class UncachedStepModel(PlainStepModel):
-    """The PyTorch model without a KV cache: every step recomputes the whole target. Slow; a reference for caching."""
+    """Step model without a KV cache: every step recomputes the whole target in PyTorch. Slow; checks the cached one."""
 
     def open(self, width: int) -> "UncachedStepSession":
         return UncachedStepSession(self.model)
@@ -114,7 +114,7 @@ class UncachedStepSession:
 
 
 class Ensemble:
-    """Several models that share a vocabulary: the mean of their probabilities."""
+    """Step model of several models that share a vocabulary: the mean of their probabilities."""
 
     def __init__(self, step_models: Sequence[StepModel]) -> None:
         first, *others = step_models
@@ -154,7 +154,7 @@ class EnsembleStepSession:
 
 
 def at_least_float32(logits: Tensor) -> Tensor:
-    """Half precision suffices for products, but not for probabilities."""
+    """Logits converted to float32 if in half precision, which suffices for products, but not for probabilities."""
     return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
 

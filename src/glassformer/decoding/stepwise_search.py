@@ -1,4 +1,4 @@
-"""Stepwise batch search: the step model predicts all rows at once; each sentence's search advances independently."""
+"""Batch search step by step: the step model predicts for all hypotheses at once; each sentence's search decides."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,22 +13,22 @@ from glassformer.decoding.search_settings import Beam, Sample, SearchSettings
 from glassformer.decoding.step_model import StepModel
 
 SearchResult = tuple[int, list[Hypothesis]]
-"""The number of a task, and its hypotheses, best first."""
+"""Result of a search: the number of the task, and its hypotheses, best first."""
 
 
 @dataclass(frozen=True)
 class SearchTask:
-    """One sentence to search."""
+    """One sentence to translate in a batch: its request, rules and cost."""
 
     number: int
     request: Request
     rules: Rules
     cost: int
-    """Positions in the KV cache, at most."""
+    """Maximum number of KV cache positions that the search needs."""
 
 
 class BatchSearch(Protocol):
-    """The running searches of a batch."""
+    """The running searches of a batch of sentences, which join and leave it."""
 
     def join(self, tasks: Sequence[SearchTask]) -> None:
         """Add these sentences to the batch."""
@@ -39,14 +39,14 @@ class BatchSearch(Protocol):
 
 @runtime_checkable
 class HasNativeSearch(Protocol):
-    """A step model with its own beam search, which gives the same results as `BeamSearch`."""
+    """A step model that has a beam search of its own, with the same results as `BeamSearch`."""
 
     def batch_search(self, settings: Beam, suppress: Sequence[int]) -> BatchSearch:
-        """An empty batch."""
+        """Open an empty batch search by the model's own beam search."""
 
 
 class StepwiseBatchSearch:
-    """One step at a time, for any step model, search and rules."""
+    """Batch search one decoding step at a time, for any step model, beam search or sampling, and any rules."""
 
     def __init__(self, step_model: StepModel, settings: SearchSettings, suppress: Sequence[int]) -> None:
         self.step_model, self.settings, self.suppress = step_model, settings, suppress
@@ -91,7 +91,7 @@ class StepwiseBatchSearch:
 
 
 def _allowed_tokens(search: BeamSearch | Sampling) -> list[AllowedTokens]:
-    """For each row of a search, whose rows all have the same length."""
+    """The allowed next tokens of each unfinished hypothesis of a search; all have the same length."""
     rules = search.rules
     if rules.reads_tokens:
         return [rules.allowed_tokens(node.length, node.tokens) for node in search.growing]

@@ -1,4 +1,4 @@
-"""Per-worker deques with work stealing, and threads that run the workers. Independent of what the items are."""
+"""Work queue: per-worker deques with work stealing, and threads that run the workers. Holds items of any kind."""
 
 import threading
 from collections import deque
@@ -10,12 +10,12 @@ Item = TypeVar("Item")
 
 
 class WorkQueue(Generic[Item]):
-    """One deque of items per worker, filled round-robin; a worker without items steals from the end of the longest."""
+    """Work queue: one deque of items per worker, filled round-robin; an idle worker steals from the longest's end."""
 
     def __init__(self, items: Sequence[Item], workers: int) -> None:
         self.workers = workers
         self.stopped = False
-        """Whether results are no longer needed: workers should return."""
+        """Whether workers should return, because their results are no longer needed."""
         self._deques = [deque(items[i::workers]) for i in range(workers)]
         self._lock = threading.Lock()
 
@@ -23,7 +23,7 @@ class WorkQueue(Generic[Item]):
         self.stopped = True
 
     def take(self, worker: int, fits: Callable[[Item], bool], steal: bool) -> Item | None:
-        """The worker's next item, if it fits; None if it does not fit or there is none."""
+        """Take a worker's next item, if it fits; None if it does not fit or no item is left."""
         with self._lock:
             own = self._deques[worker]
             if own:
@@ -33,7 +33,7 @@ class WorkQueue(Generic[Item]):
 
 
 def run_workers(workers: Sequence[Iterator[Item]], stop: Callable[[], None]) -> Iterator[Item]:
-    """What all workers yield, as it comes, each in its own thread if there are several.
+    """Run all workers, each in its own thread if there are several, and yield their items as they come.
 
     An exception in a worker is raised here. `stop` is called when no more items are needed, and must make them return.
     """

@@ -14,19 +14,19 @@ from glassformer.decoding import Beam, Hypothesis, PlainStepModel, Request, Sear
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.rules import rules_for
 from glassformer.engine.engine_options import EngineOptions
-from glassformer.engine.random_sources import random_sources
+from glassformer.engine.random_source_ids import random_sources
 from glassformer.errors import InputError
 from glassformer.hardware import cores
 from glassformer.interop.ctranslate2_export import open_ctranslate2, write_ctranslate2
 from glassformer.model import Transformer
 
 MAX_LOG_PROBABILITY_DIFFERENCE = 2e-3
-"""Between CTranslate2 and our model, per token."""
+"""Maximum difference in log-probability per token between CTranslate2 and our model."""
 CHECKED_SENTENCES = 8
 
 
 class CTranslate2:
-    """Beam search by CTranslate2. Supports length limits, a forced prefix, `no_repeat` and suppressed tokens."""
+    """Engine: beam search by CTranslate2. Supports length limits, a forced prefix, `no_repeat`, suppressed tokens."""
 
     def __init__(self, model: Transformer, directory: Path | None, options: EngineOptions) -> None:
         if options.exact:
@@ -43,10 +43,11 @@ class CTranslate2:
             self.translator: Any = open_ctranslate2(files, compute_type=options.precision, **threads)
 
     def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[list[Hypothesis]]:
-        """The hypotheses of each request, best first."""
+        """Search for the translations of all requests; returns the hypotheses of each, best first."""
         if not isinstance(settings, Beam) or settings.diversity or any(request.phrases for request in requests):
             raise InputError(
-                "The CTranslate2 engine does not support sampling, phrases, glossaries or diversity: use `fast`."
+                "The CTranslate2 engine does not support sampling, phrases, glossaries or diversity: use the engine "
+                "`fast`."
             )
         groups: dict[tuple[int, int], list[int]] = defaultdict(list)
         for number, request in enumerate(requests):
@@ -82,7 +83,7 @@ class CTranslate2:
     def _scored(
         self, requests: Sequence[Request], targets: list[list[list[str]]], settings: Beam
     ) -> list[list[Hypothesis]]:
-        """A search returns no log-probabilities per token, so the targets are scored in a second call."""
+        """Score targets in a second call, since CTranslate2's search returns no log-probabilities per token."""
         pairs = [
             (_names(request.source), target)
             for request, n_best in zip(requests, targets, strict=True)
@@ -106,7 +107,7 @@ class CTranslate2:
 
 @contextmanager
 def _files(model: Transformer, directory: Path | None) -> Iterator[Path]:
-    """The model in CTranslate2's format: cached in the model's directory if possible, otherwise in a temporary one."""
+    """Files in CTranslate2's format: cached in the model's directory if possible, otherwise in a temporary one."""
     if directory is not None and (cached := _cached(model, directory)) is not None:
         yield cached
         return
@@ -116,7 +117,7 @@ def _files(model: Transformer, directory: Path | None) -> Iterator[Path]:
 
 
 def _cached(model: Transformer, directory: Path) -> Path | None:
-    """The cached export, written now if there is none for these weights; None if the directory is not writable."""
+    """The cached export to CTranslate2, written if missing for these weights; None if the directory is not writable."""
     target = directory / f"ctranslate2-{_digest(model)}"
     if target.is_dir():
         verify(target)
@@ -142,13 +143,13 @@ def _write(model: Transformer, directory: Path) -> None:
         difference = max(abs(a - b) for a, b in zip(our_score.log_probabilities, their_score.log_probs, strict=True))
         if not difference <= MAX_LOG_PROBABILITY_DIFFERENCE:
             raise InputError(
-                f"CTranslate2's log-probabilities for this model differ from ours by up to {difference:.3g} per token, "
-                f"more than {MAX_LOG_PROBABILITY_DIFFERENCE}: use `fast`."
+                f"CTranslate2's log-probabilities for this model differ from Glassformer's by up to {difference:.3g} "
+                f"per token, more than {MAX_LOG_PROBABILITY_DIFFERENCE}: use the engine `fast`."
             )
 
 
 def _digest(model: Transformer) -> str:
-    """A hash of the configuration and the weights."""
+    """A hash of a model's configuration and weights."""
     digest = hashlib.blake2b(model.config.model_dump_json().encode(), digest_size=8)
     for name, weight in model.state_dict().items():
         digest.update(name.encode())

@@ -14,20 +14,24 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class EngineOptions(Settings):
-    """Which engine runs the model, and how. In the same precision all give the same results, up to rounding."""
+    """Options of the inference engine. In the same precision all engines give the same results, up to rounding."""
 
     engine: EngineKind = "fast"
-    """"fast": C compiled for this processor, using all cores; "plain": the readable PyTorch model; "ctranslate2": the
-    CTranslate2 library, from the extra `ct2`."""
+    """Inference engine: "fast" (compiled C on all cores), "plain" (PyTorch) or "ctranslate2".
+
+    "fast" is compiled for this processor; "plain" is the readable PyTorch model; "ctranslate2" is the CTranslate2
+    library, from the extra `ct2`."""
     precision: Precision = "float32"
-    """Precision of the weights. "float16" halves the memory and is nearly exact; "int8" is smallest and fastest, and
-    changes some translations."""
+    """Precision of the weights.
+
+    "float16" halves the memory and is nearly exact; "int8" is smallest and fastest, and changes some translations."""
     workers: Count | None = None
-    """Search threads, each with its own sentences; one per core by default."""
+    """Number of search threads, each with its own sentences; one per core by default."""
     sentences: Count | None = None
-    """Sentences in a worker's batch, at most; as many as fit into `positions` by default."""
+    """Maximum number of sentences in a worker's batch; as many as fit into `positions` by default."""
     positions: Count = DEFAULT_MAX_POSITIONS
-    """Source and target positions of all hypotheses in a worker's KV cache, at most."""
+    """Maximum of source and target positions, over all hypotheses, in a worker's KV cache."""
     exact: bool = False
-    """Whether results must be bitwise independent of batch composition. The compiled engine always guarantees this, at
-    no cost; others then process one sentence at a time."""
+    """Whether results must be bitwise independent of batch composition.
+
+    The compiled engine always guarantees this, at no cost; others then process one sentence at a time."""

@@ -16,17 +16,17 @@ from glassformer.model import Transformer
 
 
 class Engine(Protocol):
-    """Finds targets for sources."""
+    """An inference engine: searches for the targets of sources, as token ids."""
 
     max_tokens: int | None
-    """Tokens in a source, at most; None for no limit."""
+    """Maximum number of tokens in a source; None for no limit."""
 
     def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[list[Hypothesis]]:
-        """The hypotheses of each request, best first."""
+        """Search for the translations of all requests; returns the hypotheses of each, best first."""
 
 
 class SearchBackend:
-    """Glassformer's own search on a step model."""
+    """Beam search and sampling in glassformer's own code, over a step model (next-token logits per decoding step)."""
 
     def __init__(self, step_model: StepModel, limits: BatchLimits | None = None) -> None:
         self.step_model = step_model
@@ -38,18 +38,18 @@ class SearchBackend:
 
 
 def open_engine(models: Sequence[Transformer], options: EngineOptions, directory: Path | None = None) -> Engine:
-    """An engine for one model, or for an ensemble of several. `directory`: where the model is stored, if anywhere."""
+    """Open an engine for one model, or for an ensemble. `directory`: where the model is stored, if anywhere."""
     if options.engine == "ctranslate2":
         from glassformer.engine.ctranslate2_engine import CTranslate2
 
         if len(models) > 1:
-            raise InputError("The CTranslate2 engine runs one model at a time: use `fast` for an ensemble.")
+            raise InputError("The CTranslate2 engine runs one model at a time: use the engine `fast` for an ensemble.")
         return CTranslate2(models[0], directory, options)
     return open_search_backend(models, options)
 
 
 def open_search_backend(models: Sequence[Transformer], options: EngineOptions) -> SearchBackend:
-    """Glassformer's own search on one model or an ensemble, with as many workers as are useful."""
+    """Open a `SearchBackend` on one model or an ensemble, with as many search threads as are useful."""
     step_models = [open_step_model(model, options) for model in models]
     compiled = all(isinstance(step_model, NativeStepModel) for step_model in step_models)
     limits = BatchLimits(
@@ -62,7 +62,7 @@ def open_search_backend(models: Sequence[Transformer], options: EngineOptions) -
 
 
 def open_step_model(model: Transformer, options: EngineOptions) -> StepModel:
-    """The compiled engine if there is a C compiler and `plain` was not requested; otherwise the PyTorch model."""
+    """A model as a step model: in compiled C if there is a compiler and `plain` is not requested, else in PyTorch."""
     compiled = library() if options.engine == "fast" else None
     if compiled is None:
         return PlainStepModel(to_precision(model, options.precision))

@@ -1,4 +1,4 @@
-"""The native C library, compiled once for this processor with the installed C compiler.
+"""Compiles the C engine for this processor on first use, caches the library, and loads it.
 
 Without a compiler only speed is lost: `library` returns None, and PyTorch runs the model.
 """
@@ -22,7 +22,7 @@ COMPILER_VARIABLE = "GLASSFORMER_COMPILER"
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
-    """The compiled library; None if there is no compiler or compilation fails."""
+    """Load the compiled C engine; None if there is no compiler or compilation fails."""
     compiler = _compiler()
     if compiler is None:
         return None
@@ -41,7 +41,7 @@ def _compiler() -> str | None:
 
 
 def _compiled(compiler: str) -> Path:
-    """The library in the user's cache, compiled now if it is not there."""
+    """Path of the C engine's library in the user's cache, compiled first if it is not there."""
     native = ("-mcpu=native",) if platform.machine() in ("aarch64", "arm64") else ("-march=native",)
     command = [compiler, *FLAGS, *native]
     key = hashlib.blake2b(repr((command, _processor())).encode(), digest_size=12)
@@ -64,7 +64,7 @@ def _compiled(compiler: str) -> Path:
 
 
 def _cache_directory() -> Path:
-    """A directory that only this user can write to, so that nobody else can put code there."""
+    """Cache directory that only this user can write to, so that nobody else can put code there."""
     base = os.environ.get("XDG_CACHE_HOME") or (Path.home() / ".cache")
     directory = Path(base) / "glassformer"
     try:
@@ -79,7 +79,7 @@ def _cache_directory() -> Path:
 
 @functools.cache
 def _temporary_directory() -> tempfile.TemporaryDirectory[str]:
-    """For systems without a writable cache: a directory that is deleted when the process ends."""
+    """A directory that is deleted when the process ends, for systems without a writable cache."""
     return tempfile.TemporaryDirectory(prefix="glassformer-")
 
 

@@ -19,13 +19,13 @@ from glassformer.errors import InputError
 from glassformer.model import Transformer
 
 SATURATING_ROWS = 56
-"""Rows that keep a core busy (ROWS_PER_PASS in native/transformer.c): more only take memory."""
+"""Number of rows (hypotheses) that keep a core busy (ROWS_PER_PASS in native/transformer.c): more only take memory."""
 MAX_STEPS_PER_CALL = 32
-"""Between calls a search can be stopped."""
+"""Maximum number of decoding steps per call into C; between calls a search can be stopped."""
 
 
 class CBeam(Structure):
-    """Mirrors `beam` in native/beam.h."""
+    """C struct `beam` of native/beam.h: settings of a beam search."""
 
     _fields_ = (
         *((name, c_int32) for name in ("eos", "width", "n_best", "keep_greedy", "looked_at", "n_never")),
@@ -114,7 +114,7 @@ class NativeStepSession:
 
 
 class NativeBatchSearch:
-    """Whole searches in C; a call returns when a sentence is finished. Gives bitwise the results of decoding.beam."""
+    """Batch beam search in C; a call returns when a sentence is finished. Bitwise the same results as decoding.beam."""
 
     def __init__(self, step_model: NativeStepModel, settings: Beam, suppress: Sequence[int]) -> None:
         self._session = NativeStepSession(step_model, settings.width)
@@ -171,4 +171,6 @@ def _address(values: "array[Any]") -> int:
 
 def _check_memory(allocated: int) -> None:
     if not allocated:
-        raise InputError("There is not enough memory for this many sentences at once: use a smaller batch.")
+        raise InputError(
+            "There is not enough memory to translate this many sentences at once: use a smaller batch size."
+        )

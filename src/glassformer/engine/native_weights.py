@@ -84,7 +84,7 @@ class WeightArena:
             self._left = max(self.CHUNK_BYTES, size)
             chunk = self._library.room_new(self._left)
             if not chunk:
-                raise InputError("There is not enough memory for this model.")
+                raise InputError("There is not enough memory for this model: use a smaller precision, such as int8.")
             self._chunks.append(chunk)
             self._next = chunk
         address = self._next
@@ -148,7 +148,7 @@ class PackedWeights:
 
     @torch.no_grad()
     def _with_tables(self, rows: int) -> CModel:
-        """The same model with tables for positions 0 to rows - 1, computed by the PyTorch model."""
+        """A copy of the C struct with tables for positions 0 to rows - 1, computed by the PyTorch model."""
         config = self.model.config
         packed = CModel.from_buffer_copy(self._packed)
         packed.length = rows
@@ -196,7 +196,7 @@ class PackedWeights:
         return packed
 
     def _hidden(self, feed_forward: FeedForward) -> CProduct:
-        """The gate's panels come before those of `up`."""
+        """First matrix product of a feed-forward; if it is gated, the gate's panels come before those of `up`."""
         up, gate = feed_forward.up_proj, feed_forward.gate_proj
         if gate is None:
             return self._product(up)
@@ -209,7 +209,7 @@ class PackedWeights:
         return CNorm(*(None if part is None else self._pointer(_pad_rows(part.detach(), self.panel)) for part in parts))
 
     def _product(self, *linears: nn.Linear, separate_panels: bool = False) -> CProduct:
-        """Matrices with the same input as one product; `separate_panels`: each starts a new panel."""
+        """Pack matrices with the same input as one product; with `separate_panels`, each starts a new panel."""
         multiple = self.panel if separate_panels else 1
         weight = torch.cat([_pad_rows(linear.weight.detach().float().cpu(), multiple) for linear in linears])
         bias = torch.cat([_pad_rows(_bias(linear), multiple) for linear in linears])
@@ -240,7 +240,7 @@ class PackedWeights:
 
 
 def _pad_rows(x: Tensor, multiple: int) -> Tensor:
-    """Rows of zeros are appended up to a multiple of this number."""
+    """Append rows of zeros up to a multiple of this number."""
     return torch.cat([x, x.new_zeros(-len(x) % multiple, *x.shape[1:])])
 
 

@@ -18,7 +18,7 @@ from glassformer.interop.onnx_export.onnx_graph import library
 from glassformer.model import ModelConfig
 
 Arrays = dict[str, Any]
-"""numpy arrays by their names in the files."""
+"""NumPy arrays by their tensor names in the ONNX files."""
 DTYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64}
 
 
@@ -29,24 +29,24 @@ class OnnxModel:
     extra_positions = 0
 
     def __init__(self, directory: str | os.PathLike[str], threads: int = 0) -> None:
-        """`threads`: per operator; 0 for one per core."""
+        """Open a directory's two ONNX files. `threads`: per operator; 0 for one per core."""
         self.encoder, self.decoder = (_session(Path(directory) / name, threads) for name in (ENCODER, DECODER))
         metadata = self.decoder.get_modelmeta().custom_metadata_map
         self.config = ModelConfig(**json.loads(metadata["config"]))
         self.bos, self.eos, self.pad = self.config.bos_id, self.config.eos_id, self.config.pad_id
         self.vocab_size = self.config.vocab_size
-        self.max_tokens = int(metadata["longest"]) if metadata["longest"] else None
+        self.max_tokens = int(metadata["max_tokens"]) if metadata["max_tokens"] else None
 
     def open(self, width: int) -> "OnnxStepSession":
         return OnnxStepSession(self)
 
     def logits(self, source_ids: Tensor, target_ids: Tensor) -> Tensor:
-        """The logits (B T V) of the next token at each target position (B T), as the model's `forward`."""
+        """Next-token logits (B T V) for target ids (B T); same arguments and result as `Transformer.forward`."""
         source = self.read(source_ids)
         return self.step(target_ids, source, self.empty_cache(len(source_ids)))[0]
 
     def read(self, source_ids: Tensor) -> Arrays:
-        """The decoder's inputs for the sources (B S), padded on the right."""
+        """Encode the sources (B S, padded on the right); returns the decoder's inputs."""
         self._check(source_ids, self.config.source_vocab_size)
         visible = (source_ids != self.pad).numpy()
         names = [output.name for output in self.encoder.get_outputs()]
@@ -54,7 +54,7 @@ class OnnxModel:
         return {"source_visible": visible, **dict(zip(names, outputs, strict=True))}
 
     def empty_cache(self, rows: int) -> Arrays:
-        """The KV cache of this many targets that have not begun."""
+        """Empty KV cache for this many targets."""
         sizes = {"B": rows, "P": 0}
         return {
             argument.name: np.zeros([sizes.get(axis, axis) for axis in argument.shape], dtype=DTYPES[argument.type])
@@ -70,9 +70,9 @@ class OnnxModel:
                 f"There are {len(target_ids)} target rows for {len(source['source_visible'])} source rows. "
                 "Expected one target row per source row."
             )
-        names = ["logits", *(name.replace("past", "grown") for name in past)]
-        logits, *grown = self.decoder.run(names, {"target_ids": target_ids.long().numpy(), **source, **past})
-        return torch.from_numpy(logits), dict(zip(past, grown, strict=True))
+        names = ["logits", *(name.replace("past", "present") for name in past)]
+        logits, *present = self.decoder.run(names, {"target_ids": target_ids.long().numpy(), **source, **past})
+        return torch.from_numpy(logits), dict(zip(past, present, strict=True))
 
     def _check(self, ids: Tensor, size: int, before: int = 0) -> None:
         lowest, highest = ids.min(), ids.max()
@@ -84,7 +84,8 @@ class OnnxModel:
         length = before + ids.shape[1]
         if self.max_tokens is not None and length > self.max_tokens:
             raise InputError(
-                f"The sentence has {length} tokens, but these files have {self.max_tokens} positions: split it."
+                f"The sentence has {length} tokens, but the exported model has only {self.max_tokens} positions: split "
+                "it into shorter parts."
             )
 
 
@@ -109,7 +110,7 @@ class OnnxStepSession:
 
 
 def _length(past: Arrays) -> int:
-    """Positions in the KV cache; recurrent cells do not show it, so it is stored beside them."""
+    """Number of positions in a KV cache; recurrent cells do not show it, so it is stored beside them."""
     return int(past["past.length"]) if "past.length" in past else past["past.0.k"].shape[2]
 
 
@@ -120,7 +121,9 @@ def _reordered(arrays: Arrays, rows: Sequence[int]) -> Arrays:
 def _session(path: Path, threads: int) -> Any:
     runtime = library("onnxruntime")
     if not path.is_file():
-        raise DirectoryError(f"{path} does not exist: `write_onnx` writes {ENCODER} and {DECODER} together.")
+        raise DirectoryError(
+            f"{path} does not exist: `glassformer export --to onnx` writes {ENCODER} and {DECODER} together."
+        )
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     try:
@@ -128,5 +131,5 @@ def _session(path: Path, threads: int) -> Any:
     except Exception as error:  # onnxruntime's errors have no common base class
         raise DirectoryError(f"onnxruntime cannot open {path}: {error}") from None
     if "glassformer" not in session.get_modelmeta().custom_metadata_map:
-        raise DirectoryError(f"{path} was not written by `write_onnx`.")
+        raise DirectoryError(f"{path} was not exported by Glassformer: write it with `glassformer export --to onnx`.")
     return session

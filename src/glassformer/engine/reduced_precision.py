@@ -28,7 +28,7 @@ def to_precision(model: Transformer, precision: Precision) -> Transformer:
 
 
 class Float16Linear(nn.Linear):
-    """Weights stored in float16, sums accumulated in float32."""
+    """Linear layer with weights stored in float16 and sums accumulated in float32."""
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__(linear.in_features, linear.out_features, linear.bias is not None, device="meta")
@@ -37,7 +37,7 @@ class Float16Linear(nn.Linear):
 
 
 class Int8Linear(nn.Linear):
-    """Weights and inputs quantised to integers from -127 to 127, with one scale per output and per input row."""
+    """Linear layer with weights and inputs quantised to -127 ... 127, one scale per output and per input row."""
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__(linear.in_features, linear.out_features, linear.bias is not None, device="meta")
@@ -53,7 +53,7 @@ class Int8Linear(nn.Linear):
 
 
 def quantise_rows(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Each row as integers from -127 to 127, and its scale: the value of one step."""
+    """Quantise each row to integers from -127 to 127; returns them with each row's scale, the value of one step."""
     largest = x.abs().amax(-1, keepdim=True)
     inverse = torch.where(largest > 0, 127 / largest, 0)
     return (x * inverse).round(), largest / 127

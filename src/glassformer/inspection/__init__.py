@@ -1,4 +1,4 @@
-"""Inspection of a running model: activation recordings, traces, interventions."""
+"""Inspection of a model: recorded activations, traces of translations, interventions, alignment, figures."""
 
 from glassformer.inspection.interventions.what_if import HeadLoss, WhatIf, rank_heads, what_if
 from glassformer.inspection.tracing.record import Recording, record

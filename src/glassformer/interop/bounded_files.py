@@ -9,27 +9,27 @@ import reprlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from glassformer.data.json_tables import MAX_PIECE_CHARACTERS, TableError, check_end, read_id_table, value_start
+from glassformer.data.json_streaming import MAX_PIECE_CHARACTERS, TableError, check_end, read_id_table, value_start
 from glassformer.errors import DirectoryError
 from glassformer.interop.untrusted_files import MAX_JSON_BYTES, inside, read_bytes, read_json
 
 MAX_LINE_BYTES, MAX_SPEC_BYTES = 2**12, 2**20
-"""Limits for a line of a vocabulary, and for everything but the pieces of a SentencePiece model."""
+"""Maximum size of a line of a vocabulary, and of everything but the pieces of a SentencePiece model."""
 PIECE_TAG = 10
 """Protobuf tag of a piece in a SentencePiece model: field 1, length-delimited."""
 FIXED_BYTES = {0: 0, 1: 8, 5: 4}
 """Bytes per value of protobuf's other wire types; 0 is a varint, which marks its own end."""
 EXTRA_PIECES = 64
-"""Pieces with an id beyond the model's vocabulary that are still read, so that an error can name them."""
+"""Number of pieces beyond the model's vocabulary that are still read, so that an error can name them."""
 
 
 def max_pieces(vocab_size: int) -> int:
-    """Limit for pieces or merges beside a model of this vocabulary size: not all of them need be in use."""
+    """Maximum number of pieces or merges in files of a model of this vocabulary size: not all need be in use."""
     return 2 * vocab_size + 50_000
 
 
 def read_spm(path: Path, vocab_size: int) -> bytes:
-    """A SentencePiece model for a model of this vocabulary size.
+    """Read a SentencePiece model file that belongs to a model of this vocabulary size.
 
     Its library uses 90 bytes for a piece of two bytes in the file, so the pieces are counted first.
     """
@@ -55,8 +55,10 @@ def read_spm(path: Path, vocab_size: int) -> bytes:
 
 
 def read_merges(path: Path, vocab_size: int) -> bytes:
-    """A list of merges, one per line, for a model of this vocabulary size; parsed, a line takes up to 60 times its
-    size."""
+    """Read a file of BPE merges, one per line, that belongs to a model of this vocabulary size.
+
+    Parsed, a line takes up to 60 times its size.
+    """
     content, limit = read_bytes(path), max_pieces(vocab_size)
     lines = content.count(b"\n")
     if lines > limit:
@@ -65,7 +67,7 @@ def read_merges(path: Path, vocab_size: int) -> bytes:
 
 
 def _varint(content: bytes, at: int) -> tuple[int, int]:
-    """A protobuf varint and the offset after it; an unterminated one consumes the rest of the content."""
+    """Decode a protobuf varint; returns it and the offset after it. An unterminated one consumes the rest."""
     if at < len(content) and content[at] < 128:
         return content[at], at + 1
     number = shift = 0
@@ -78,7 +80,7 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
 
 
 def read_lines(content: bytes, where: str) -> Iterator[str]:
-    """The lines of a text, decoded one at a time to save memory; their length is limited."""
+    """Yield the lines of a text, decoded one at a time to save memory; their length is limited."""
     offset = 0
     for line in io.BytesIO(content):
         if len(line) > MAX_LINE_BYTES:
@@ -91,7 +93,7 @@ def read_lines(content: bytes, where: str) -> Iterator[str]:
 
 
 def read_vocab_json(directory: Path, name: str, vocab_size: int) -> dict[str, int]:
-    """The id of each piece from a JSON file, for a model of this vocabulary size."""
+    """Read the id of each piece from a JSON file that belongs to a model of this vocabulary size."""
     path = inside(directory, name)
     content = read_bytes(path)
     try:

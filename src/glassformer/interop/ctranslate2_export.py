@@ -1,4 +1,4 @@
-"""Export to CTranslate2 (the extra `ct2`): the same weights under its names.
+"""Export to CTranslate2 (the extra `ct2`): the same weights under CTranslate2's names.
 
 CTranslate2 identifies tokens by text: unless a vocabulary is given, each token is named by its id, so that it
 translates ids to ids.
@@ -26,7 +26,7 @@ ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu-tanh": "GELUTanh", "silu": 
 
 
 def unsupported(config: ModelConfig) -> list[str]:
-    """The options of this model that CTranslate2 does not support, each as `name = value`."""
+    """The options of a model's config that CTranslate2 does not support, each as `name = value`."""
     is_unsupported = {
         "decoder_ssru": config.decoder_ssru,
         "positions": config.positions == "rotary",  # its encoder always adds a table
@@ -37,7 +37,7 @@ def unsupported(config: ModelConfig) -> list[str]:
 
 
 class ExportVocabulary(NamedTuple):
-    """The token texts of both sides, unique within a side."""
+    """Vocabularies to export: the tokens of source and target as texts, unique within a side."""
 
     source: list[str]
     target: list[str]
@@ -45,7 +45,7 @@ class ExportVocabulary(NamedTuple):
 
     @classmethod
     def numbers(cls, config: ModelConfig) -> "ExportVocabulary":
-        """Each token is named by its id. CTranslate2 requires an unknown token, though none is needed."""
+        """A vocabulary that names each token by its id. CTranslate2 requires an unknown token, though unused."""
         source, target = ([str(i) for i in range(size)] for size in (config.source_vocab_size, config.vocab_size))
         return cls(source, target, unknown=str(config.pad_id))
 
@@ -66,7 +66,7 @@ def write_ctranslate2(
 
 
 def open_ctranslate2(directory: str | os.PathLike[str], **options: Any) -> Any:
-    """A CTranslate2 translator for such a directory."""
+    """Open a directory written by `write_ctranslate2` as a CTranslate2 translator."""
     return _library("ctranslate2").Translator(str(directory), **options)
 
 
@@ -132,7 +132,7 @@ def _layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
 
 
 def _attention(spec: Any, attention: Attention, is_self: bool) -> None:
-    """Q, K and V in one matrix for self-attention; K and V in one for cross-attention."""
+    """Fill in an attention: Q, K and V in one matrix for self-attention; K and V in one for cross-attention."""
     q, k, v = attention.q_proj, attention.k_proj, attention.v_proj
     for i, parts in enumerate([(q, k, v)] if is_self else [(q,), (k, v)]):
         _stacked(spec.linear[i], parts)

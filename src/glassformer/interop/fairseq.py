@@ -7,14 +7,14 @@ from typing import Any
 from torch import Tensor
 
 from glassformer.data import ForeignSettings, ForeignTokenizer
-from glassformer.data.foreign_tokenizer import pieces_by_id
+from glassformer.data.imported_tokenizer import pieces_by_id
 from glassformer.data.subword_segmentation import SegmenterKind
 from glassformer.data.tokenizer import SIDES, Side
 from glassformer.errors import DataError, InputError
 from glassformer.interop.bounded_files import read_lines, read_merges, read_spm
 from glassformer.interop.fairseq_names import SPECIAL_TOKENS, fairseq_names
 from glassformer.interop.foreign_options import ForeignOptions
-from glassformer.interop.imported import ImportedModel
+from glassformer.interop.imported_model import ImportedModel
 from glassformer.interop.untrusted_files import error_context, inside, matrix_shape, read_bytes, renamed, tensors_equal
 from glassformer.model import ModelConfig
 from glassformer.model.directory import listed, with_weights
@@ -35,7 +35,7 @@ def is_fairseq(saved: Mapping[str, Any]) -> bool:
 def open_fairseq(
     saved: Mapping[str, Any], path: Path, source: str | None = None, target: str | None = None
 ) -> ImportedModel:
-    """The model of a checkpoint at `path`; `source` and `target` select the dictionaries if the checkpoint does not."""
+    """Import the checkpoint at `path`; `source` and `target` select the dictionaries if the checkpoint does not."""
     options = read_options(saved, path)
     tensors = {name: tensor for name, tensor in saved["model"].items() if isinstance(tensor, Tensor)}
     weights = renamed(tensors, NAMES, path, IGNORED_TENSORS)
@@ -45,12 +45,12 @@ def open_fairseq(
     languages = {"source": source or options.get("source_lang"), "target": target or options.get("target_lang")}
     with error_context(path.parent):
         tokenizer = read_tokenizer(path.parent, config, languages)
-    notes = [] if tokenizer else ["No dict.*.txt was found near the checkpoint: the model takes ids, not text."]
+    notes = [] if tokenizer else ["No dict.*.txt was found near the checkpoint: the model takes token ids, not text."]
     return ImportedModel("fairseq", model, tokenizer, notes)
 
 
 def read_options(saved: Mapping[str, Any], path: Path) -> ForeignOptions:
-    """The training options: from `cfg` in newer versions, else `args`; both use the names of the command line."""
+    """fairseq's training options: from `cfg` in newer versions, else `args`; both use the names of the command line."""
     cfg, args = saved.get("cfg"), saved.get("args")
     options: dict[str, Any] = {}
     if isinstance(cfg, dict):
@@ -62,7 +62,7 @@ def read_options(saved: Mapping[str, Any], path: Path) -> ForeignOptions:
 
 
 def read_config(options: ForeignOptions, weights: dict[str, Tensor]) -> ModelConfig:
-    """The config from their options; of shared matrices, `weights` keeps one."""
+    """Our config from fairseq's options; of shared matrices, `weights` keeps one."""
     options.require(
         no_cross_attention=False,
         cross_self_attention=False,
@@ -103,7 +103,10 @@ def read_config(options: ForeignOptions, weights: dict[str, Tensor]) -> ModelCon
 
 
 def read_tokenizer(directory: Path, config: ModelConfig, languages: Mapping[str, Any]) -> ForeignTokenizer | None:
-    """From dict.SOURCE.txt and dict.TARGET.txt near the checkpoint, and a segmentation model; None without dicts."""
+    """Read the tokenizer: dict.SOURCE.txt and dict.TARGET.txt near the checkpoint, and a segmentation model.
+
+    None without dictionaries.
+    """
     for place in _places(directory):
         files = {path.name.split(".")[1]: path for path in sorted(place.glob("dict.*.txt"))}
         if files:
@@ -124,7 +127,7 @@ def read_tokenizer(directory: Path, config: ModelConfig, languages: Mapping[str,
 
 
 def _take_shared(weights: dict[str, Tensor]) -> tuple[bool, bool]:
-    """Whether embeddings are shared, and the output tied; duplicates are removed from `weights`."""
+    """Detect whether embeddings are shared and the output is tied; duplicates are removed from `weights`."""
     source, target, output = "encoder.embedding.weight", "decoder.embedding.weight", "output_projection.weight"
     share = tensors_equal(weights, source, target)
     tie = output not in weights or tensors_equal(weights, output, target)
@@ -142,7 +145,10 @@ def _positions(options: ForeignOptions, weights: Mapping[str, Tensor]) -> dict[s
         stack: matrix_shape(weights, f"{stack}.position.weight", options.where)[0] for stack in ("encoder", "decoder")
     }
     if len(set(rows.values())) > 1:
-        raise InputError(f"{options.where} has {rows} positions: encoder and decoder must have the same number here.")
+        raise InputError(
+            f"{options.where} has {rows['encoder']} encoder and {rows['decoder']} decoder positions: only models with "
+            "the same number of both are supported."
+        )
     return {"positions": "learned", "position_offset": PAD + 1, "max_positions": rows["encoder"]}
 
 
@@ -157,7 +163,7 @@ def _places(directory: Path) -> Iterator[Path]:
 def _chosen(
     files: Mapping[str, Path], config: ModelConfig, languages: Mapping[str, Any], place: Path
 ) -> dict[Side, Path]:
-    """The dictionary per side: by the language names, or by the dictionary sizes if these differ."""
+    """Choose the dictionary file of each side: by the language names, or by the dictionary sizes if these differ."""
     if all(isinstance(languages[side], str) and languages[side] in files for side in SIDES):
         return {side: files[languages[side]] for side in SIDES}
     vocab_sizes: dict[Side, int] = {"source": config.source_vocab_size, "target": config.vocab_size}
@@ -171,7 +177,7 @@ def _chosen(
 
 
 def _dictionary(path: Path, limit: int) -> dict[str, int]:
-    """Token ids from a file with `token count` per line: the line numbers, after the special tokens.
+    """Read token ids from a dictionary file with `token count` per line: line numbers, after the special tokens.
 
     Reading stops after `limit` tokens and one more, which shows that there are too many.
     """
@@ -189,7 +195,7 @@ def _dictionary(path: Path, limit: int) -> dict[str, int]:
 
 
 def _segmentation(places: Iterator[Path], vocab_size: int) -> tuple[SegmenterKind, bytes]:
-    """The kind of segmentation and its file: BPE codes, a SentencePiece model, or none."""
+    """Find the kind of segmentation and its file: BPE codes, a SentencePiece model, or neither (whitespace)."""
     kinds: Sequence[tuple[str, SegmenterKind]] = (
         ("*bpe*code*", "subword-nmt"),
         ("code*", "subword-nmt"),

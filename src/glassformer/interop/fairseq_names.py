@@ -7,7 +7,7 @@ SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>")
 
 
 def fairseq_names(prefix: str, *more: tuple[str, str]) -> NameTable:
-    """The table for names that begin with `prefix`; the `more` rows come first."""
+    """Table of fairseq's tensor names, which begin with `prefix`, and ours; the `more` rows come first."""
     layer = f"{prefix}{{stack}}.layers.{{n}}"
     ours = "{stack}.layers.{n}"
     return NameTable(

@@ -9,32 +9,32 @@ from glassformer.model import ModelConfig
 
 T = TypeVar("T")
 MAX_VALUE = 2**31
-"""Settings of real models are below this."""
+"""Maximum value of a number in another program's settings; those of real models are below it."""
 
 
 class ForeignOptions:
-    """Setting names and values, and the file they come from (for errors)."""
+    """Another program's settings by name, and the file they come from (for errors)."""
 
     def __init__(self, values: Mapping[str, Any], where: str) -> None:
         self.values = dict(values)
         self.where = where
 
     def __getitem__(self, name: str) -> Any:
-        """A required setting."""
+        """The value of a required setting."""
         value = self.get(name)
         if value is None:
             raise DirectoryError(f"{self.where} lacks the setting {name}.")
         return value
 
     def get(self, name: str, default: Any = None) -> Any:
-        """An optional setting."""
+        """The value of an optional setting."""
         value = self.values.get(name)
         if not _is_plausible(value):
             raise DirectoryError(f"{self.where} has {name} = {reprlib.repr(value)}, which is not a plausible value.")
         return default if value is None else value
 
     def require_integers(self, *names: str, several: bool = False) -> None:
-        """Reject settings that are present but not integers; with `several`, of a list the first item must be one."""
+        """Reject settings that are present but not integers; with `several`, a list must begin with an integer."""
         for name in names:
             value = self.get(name)
             first = value[0] if several and isinstance(value, list) and value else value
@@ -42,15 +42,17 @@ class ForeignOptions:
                 raise DirectoryError(f"{self.where} has {name} = {reprlib.repr(value)}, which is not an integer.")
 
     def same(self, *names: str) -> Any:
-        """The common value of settings that their program keeps separate and ours does not."""
+        """The common value of settings that the other program has twice (encoder, decoder) and our config once."""
         values = [self[name] for name in names]
         if any(value != values[0] for value in values):
             settings = ", ".join(f"{name} = {value!r}" for name, value in zip(names, values, strict=True))
-            raise InputError(f"{self.where} has {settings}: encoder and decoder must have the same value here.")
+            raise InputError(
+                f"{self.where} has {settings}: only models with the same value for encoder and decoder are supported."
+            )
         return values[0]
 
     def choice(self, name: str, choices: Mapping[str, T], default: str | None = None) -> T:
-        """Our term for theirs, from a table of the supported ones."""
+        """Our value for a setting of the other program, from a table of the supported values."""
         value = self[name] if default is None else self.get(name, default)
         if not isinstance(value, str) or value not in choices:
             raise InputError(f"{self.where} has {name} = {value!r}: only {', '.join(choices)} are supported.")
@@ -64,13 +66,13 @@ class ForeignOptions:
             raise InputError(f"{self.where} has {settings}, which is not supported.")
 
     def token(self, name: str, default: int | None = None) -> Any:
-        """A token id; of several, the first."""
+        """The value of a setting that is a token id; of a list of ids, the first."""
         value = self[name] if default is None else self.get(name, default)
         return value[0] if isinstance(value, list) and value else value
 
 
 def unsupported_options(config: ModelConfig, is_unsupported: Mapping[str, bool]) -> list[str]:
-    """The options of our model that another program does not support, each as `name = value`."""
+    """The options of our config that another program does not support, each as `name = value`."""
     return [f"{name} = {getattr(config, name)}" for name, unsupported in is_unsupported.items() if unsupported]
 
 

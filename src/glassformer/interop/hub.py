@@ -1,4 +1,4 @@
-"""Models by name from the Hugging Face hub (the extra `hub`): downloaded by its own library, into its own cache."""
+"""Models by name from the Hugging Face hub (the extra `hub`): downloaded by `huggingface_hub`, into its cache."""
 
 import re
 from importlib import import_module
@@ -7,21 +7,22 @@ from pathlib import Path
 from glassformer.errors import InputError
 
 DOWNLOADED_FILES = ("*.json", "*.safetensors", "*.spm", "*.model", "merges.txt")
-"""File patterns that are read here; pickles and code are not downloaded."""
+"""Patterns of the files to download; pickles and code are not downloaded."""
 
 
 def is_hub_name(name: str) -> bool:
-    """Whether this could be a name on the hub: owner/model."""
+    """Whether a string could be the name of a model on the hub: owner/model."""
     return re.fullmatch(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", name) is not None
 
 
 def from_hub(name: str) -> Path:
-    """The local directory of a hub model, from the cache if it is there; HF_HUB_OFFLINE=1 uses the cache only."""
+    """Download a hub model unless it is cached; returns its local directory. HF_HUB_OFFLINE=1 uses the cache only."""
     try:
         hub = import_module("huggingface_hub")
     except ImportError:
         raise InputError(
-            f"There is no directory {name}. To download it from the Hugging Face hub: `pip install 'glassformer[hub]'`."
+            f"There is no directory {name}. To download it from the Hugging Face hub, first run "
+            "`pip install 'glassformer[hub]'`."
         ) from None
     try:
         return Path(hub.snapshot_download(name, allow_patterns=list(DOWNLOADED_FILES)))

@@ -8,7 +8,7 @@ from glassformer import Translator
 
 print(Translator.load("this directory")("A sentence."))
 ```""",
-    "ids": """It takes ids, not text:
+    "ids": """It takes token ids, not text:
 
 ```python
 from glassformer import load

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 PLACEHOLDERS = {"stack": "encoder|decoder", "n": r"0|[1-9]\d{0,5}", "kind": "weight|bias"}
-"""What a placeholder may match; any other placeholder matches a word."""
+"""Patterns that placeholders in name templates match; any other placeholder matches a word."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class _Row:
 
 
 class NameTable:
-    """Pairs of templates, theirs and ours: ("{stack}.fc1.{kind}", "{stack}.up_proj.{kind}").
+    """Table of another program's tensor names and ours, as templates: ("{stack}.fc1.{kind}", "{stack}.up_proj.{kind}").
 
     {n+1} counts layers from 1 where we count from 0. If two rows match, the first is used.
     """
@@ -26,11 +26,11 @@ class NameTable:
         self._rows = [_Row(theirs, ours, _pattern(theirs), _pattern(ours)) for theirs, ours in pairs]
 
     def ours(self, name: str) -> str | None:
-        """Our name for one of theirs; None if the table does not have it."""
+        """Our name for the other program's tensor name; None if the table does not have it."""
         return next(_translated(name, ((row.reads_theirs, row.ours) for row in self._rows)), None)
 
     def theirs(self, name: str) -> str | None:
-        """Their name for one of ours; None if the table does not have it."""
+        """The other program's name for a tensor name of ours; None if the table does not have it."""
         return next(_translated(name, ((row.reads_ours, row.theirs) for row in self._rows)), None)
 
 

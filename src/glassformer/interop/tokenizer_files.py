@@ -8,7 +8,7 @@ from glassformer.interop.untrusted_files import write_json
 
 
 def segmentation_models(tokenizer: AnyTokenizer) -> dict[Side, bytes]:
-    """The serialised segmentation model per side."""
+    """The serialised segmentation model of source and target."""
     files = tokenizer.files()
     return {side: files[f"{side}.model" if f"{side}.model" in files else "joint.model"] for side in SIDES}
 

@@ -29,13 +29,13 @@ from glassformer.interop.torch_pickle import ASK_FOR_STATE_DICT, DOWNLOAD_AGAIN,
 
 CHILD_CODE = "import sys; sys.path.append(sys.argv.pop(1)); import torch_pickle; torch_pickle.main()"
 TIMEOUT_SECONDS = (2, 30)
-"""Minimum and maximum time for describing a file; one second more per MiB in between."""
+"""Minimum and maximum time for the subprocess that describes a file; one second more per MiB in between."""
 ALIGNMENT = 64
 """Byte alignment of storages in torch's zip files; unaligned storages are copied."""
 MIN_VIEW_LIMIT = 2**20
-"""Bytes that tensors may cover by repeating elements (stride 0), however small the file."""
+"""Minimum of the limit on bytes that tensors cover by repeating elements (stride 0), however small the file."""
 MAX_VIEW_FACTOR = 8
-"""Bytes that all tensors together may cover, in file sizes: tied weights count several times."""
+"""Maximum bytes that all tensors together cover, as a multiple of the file's size: tied weights count repeatedly."""
 DTYPES = {name: getattr(torch, name) for name in torch_pickle.DTYPES}
 NUMPY_KINDS = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"}
 
@@ -45,7 +45,7 @@ def _everything(key: str) -> bool:
 
 
 def read_torch_file(path: Path, keep: Callable[[str], bool] = _everything) -> dict[str, Any]:
-    """The dict that torch.save wrote, as plain data and tensors; `keep` selects its top-level keys.
+    """Read the dict that torch.save wrote, as plain data and tensors; `keep` selects its top-level keys.
 
     Tensors are memory-mapped if torch >= 1.6 wrote the file (so it should not change while they are used; writing to a
     tensor does not change it), and copied if an older version did. All are plain tensors on the CPU, including saved
@@ -72,7 +72,7 @@ def read_torch_file(path: Path, keep: Callable[[str], bool] = _everything) -> di
 
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    """The descriptor of a regular file; opening a pipe does not block."""
+    """Open a regular file and yield its descriptor; opening a pipe does not block."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
@@ -89,7 +89,7 @@ def _opened(path: Path) -> Iterator[int]:
 
 
 def _describe(path: Path, file: int, size: int) -> dict[str, Any]:
-    """The subprocess's description of the file; its refusals become errors with the same words."""
+    """Have a subprocess describe the file; its refusals become errors with the same words."""
     seconds = min(TIMEOUT_SECONDS[0] + size // 2**20, TIMEOUT_SECONDS[1])
     directory = Path(torch_pickle.__file__).parent
     command = [sys.executable, "-I", "-S", "-B", "-c", CHILD_CODE, str(directory), str(seconds)]
@@ -113,7 +113,7 @@ def _describe(path: Path, file: int, size: int) -> dict[str, Any]:
 
 
 def _output(process: subprocess.Popen[bytes], seconds: float) -> bytes:
-    """The complete output of the process, or nothing if it exceeds the time or size limit; the process is ended."""
+    """The complete output of the subprocess, empty if it exceeds the time or size limit; the process is ended."""
     end = time.monotonic() + seconds
     received = bytearray()
     assert process.stdout is not None
@@ -143,7 +143,7 @@ def _selected(path: Path, top: Any, keep: Callable[[str], bool]) -> dict[str, An
 
 
 class _Builder:
-    """Builds values and tensors from a description. Its numbers are untrusted; each is checked where it is used."""
+    """Builds values and tensors from a file's description. Its numbers are untrusted; each is checked where used."""
 
     def __init__(self, path: Path, memory: mmap.mmap, description: dict[str, Any]) -> None:
         self.path, self.memory, self.size = path, memory, len(memory)
@@ -215,7 +215,7 @@ class _Builder:
             self.refuse("has tensors that repeat its data many times", ASK_FOR_STATE_DICT)
 
     def storage(self, number: int, swapped: torch.dtype | None) -> torch.UntypedStorage:
-        """Tensors that shared a storage share it here. `swapped`: the type whose bytes are in reverse order."""
+        """The storage of this number, shared by its tensors. `swapped`: the type whose bytes are in reverse order."""
         if (number, swapped) not in self.storages:
             offset, count, crc = self.storage_specs[number]
             view = memoryview(self.memory)[offset : offset + count]
@@ -229,7 +229,7 @@ class _Builder:
         return self.storages[number, swapped]
 
     def array(self, kind: str, shape: list[int] | None, data: str) -> Any:
-        """A NumPy array as a tensor, a NumPy scalar as a number."""
+        """Build a NumPy array as a tensor, a NumPy scalar as a number."""
         if kind not in NUMPY_KINDS or not _are_sizes(*(shape or ())):
             self.refuse(f"has a numpy array of unknown type {kind[:100]!r}", ASK_FOR_STATE_DICT)
         numbers = np.frombuffer(bytearray.fromhex(data), np.dtype(kind).newbyteorder("<"))
@@ -242,7 +242,7 @@ _CONTAINERS: dict[str, Callable[[Iterator[Any]], Any]] = {"l": list, "t": tuple,
 
 
 def _are_sizes(*numbers: Any) -> bool:
-    """Whether all are non-negative integers of 63 bits."""
+    """Whether all values are non-negative integers of 63 bits."""
     return all(type(number) is int and 0 <= number < 2**63 for number in numbers)
 
 

@@ -33,7 +33,7 @@ MAX_DIMENSIONS = 64
 MAX_INTEGER_BYTES = 128
 """Size limit of an integer: the cost of printing one is quadratic in its length."""
 BASE_MEMORY_BYTES = 128 * 2**20
-"""Address space beyond twice the size of the file, or beyond 1 GiB if that is less."""
+"""Memory limit of the process, in addition to twice the size of the file, or to 1 GiB if that is less."""
 EXIT_FAILED, EXIT_FORBIDDEN = 2, 3
 """Exit codes: no result, and an audit event was raised."""
 DOWNLOAD_AGAIN = "copy or download it again"
@@ -41,7 +41,7 @@ ASK_FOR_STATE_DICT = "ask its author for a file that holds only the state dict, 
 
 
 class RefusedError(Exception):
-    """Why the file is refused, as a sentence without its subject, the file name."""
+    """Raised to refuse the file; the message is a sentence without its subject, the file name."""
 
 
 def refuse(problem: str, way_out: str = DOWNLOAD_AGAIN) -> NoReturn:
@@ -116,7 +116,7 @@ NUMPY_FUNCTIONS = {
     f"numpy.{core}.multiarray.{name}" for core in ("core", "_core") for name in ("_reconstruct", "scalar")
 }
 ANNOTATIONS = {"_operator.getitem", "builtins.type"}
-"""What pickled settings call for types such as `Optional[int]`. As records they are inert."""
+"""Functions that pickled settings call for types such as `Optional[int]`. As records they are inert."""
 RECORDS = {
     "argparse.Namespace",
     "pathlib.PosixPath",
@@ -152,15 +152,15 @@ def is_record(full: str) -> bool:
 
 
 def checked_key(key: Any) -> Any:
-    """Keys must be plain: hashing nested values can be made arbitrarily expensive."""
+    """Refuse dict keys that are not plain: hashing nested values can be made arbitrarily expensive."""
     plain = (str, int, float, bool, bytes, type(None))
     if type(key) in plain or (type(key) is tuple and all(type(part) in plain for part in key)):
         return key
-    refuse(f"uses a {type(key).__name__} as a dict key or set item", ASK_FOR_STATE_DICT)
+    refuse("has a dict key or set item that is not a plain value", ASK_FOR_STATE_DICT)
 
 
 def make_tensor(pickle: Pickle, storage: Any, offset: Any, shape: Any, stride: Any, *rest: Any) -> Tensor:
-    """All versions of _rebuild_tensor; `rest`: requires_grad, hooks, from version 3 a dtype, metadata."""
+    """A call of any version of _rebuild_tensor; `rest`: requires_grad, hooks, from version 3 a dtype, metadata."""
     if type(storage) is not Storage or type(shape) is not tuple or type(stride) is not tuple:
         refuse("holds a tensor without storage or shape")
     numbers = (offset, *shape[:MAX_DIMENSIONS], *stride[:MAX_DIMENSIONS])
@@ -178,7 +178,7 @@ def make_parameter(pickle: Pickle, data: Any, *rest: Any) -> Any:
 
 
 def make_dict(pickle: Pickle, factory: Any = None) -> dict[Any, Any]:
-    """OrderedDict and defaultdict: items are set by later opcodes; the default factory is not needed."""
+    """A call of OrderedDict or defaultdict: later opcodes set the items; the default factory is not needed."""
     if type(factory) not in (Name, type(None)):
         refuse("holds a dict that is built from unexpected arguments", ASK_FOR_STATE_DICT)
     return {}
@@ -228,7 +228,7 @@ class Pickle:
         self.memo: dict[int, Any] = {}
 
     def load(self) -> Any:
-        """The next object."""
+        """Interpret the next pickle of the file and return its object."""
         self.stack, self.outer_stacks, self.memo = [], [], {}
         read, opcodes = self.source.read, OPCODES
         while (code := read(1)) != b".":
@@ -239,7 +239,7 @@ class Pickle:
         return self.stack.pop()
 
     def charge(self, items: int) -> None:
-        """Limit copied items to the number of bytes in the pickle, however often it refers to one object."""
+        """Count copied items against a limit, the bytes of the pickle, however often it refers to one object."""
         self.items_left -= items
         if self.items_left < 0:
             refuse("copies one object many times", ASK_FOR_STATE_DICT)
@@ -259,7 +259,7 @@ class Pickle:
         return self.number(size, signed=True)
 
     def text(self, size: int) -> str:
-        """Text after its length, which has `size` bytes."""
+        """Read text after its length, an integer of `size` bytes."""
         return str(self.take(self.number(size)), "utf-8", "surrogatepass")
 
     def line(self) -> str:
@@ -276,7 +276,7 @@ class Pickle:
         self.stack = []
 
     def marked(self) -> list[Any]:
-        """The items pushed since the last mark."""
+        """Pop the items pushed on the stack since the last mark."""
         items, self.stack = self.stack, self.outer_stacks.pop()
         return items
 
@@ -309,7 +309,7 @@ class Pickle:
         self.push(checked_name(module, name))
 
     def make(self, called: Any, arguments: Any, keywords: Any = None) -> None:
-        """REDUCE and NEWOBJ: a constructor from our table, or a record."""
+        """Opcodes REDUCE and NEWOBJ: push the result of a constructor from our table, or a record."""
         if type(called) is not Name or type(arguments) is not tuple or keywords:
             refuse("calls something that is not a named global", ASK_FOR_STATE_DICT)
         if called.full in CONSTRUCTORS:
@@ -320,7 +320,7 @@ class Pickle:
             refuse(f"calls {called.full}", ASK_FOR_STATE_DICT)
 
     def build(self, target: Any, state: Any) -> None:
-        """BUILD: a record's attributes. Those of a dict are dropped: a state dict keeps its module versions there."""
+        """Opcode BUILD: set a record's attributes. A dict's are dropped: those of a state dict are module versions."""
         if type(target) is Record:
             target.attributes = state
         elif type(target) is not dict:
@@ -398,7 +398,7 @@ class Description:
         self.pieces.append(piece)
 
     def value(self, value: Any, depth: int = 0) -> None:
-        """Any value. Recursive ones end at the depth limit."""
+        """Write any value as JSON. Recursive ones end at the depth limit."""
         if depth > MAX_DEPTH:
             refuse(f"nests its contents deeper than {MAX_DEPTH} levels", ASK_FOR_STATE_DICT)
         kind = type(value)
@@ -419,7 +419,7 @@ class Description:
         self.write("]")
 
     def record(self, record: Record, depth: int) -> None:
-        """A record's attributes, or else its arguments: the value of an enum, the parts of a path."""
+        """Write a record: its attributes, or else its arguments (the value of an enum, the parts of a path)."""
         contents = {} if record.attributes is None else record.attributes
         if record.name in NUMPY_FUNCTIONS:
             self.write(numpy_json(record))
@@ -433,7 +433,10 @@ class Description:
 
 
 def numpy_json(record: Record) -> str:
-    """["n", type, shape or null for a scalar, bytes]; a pickle has them in (dtype, bytes) or in the attributes."""
+    """A NumPy array or scalar as JSON: ["n", type, shape or null for a scalar, bytes].
+
+    A pickle has them in (dtype, bytes) or in the attributes.
+    """
     if record.name.endswith(".scalar"):
         (dtype, data), shape, fortran = record.arguments, None, False
     else:
@@ -466,7 +469,7 @@ SCALARS: dict[type, Callable[[Any], str]] = {
 
 
 def describe(fd: int, size: int) -> str:
-    """The whole file: the saved object, its tensors, and its storages as [offset, bytes, crc]."""
+    """Describe the whole file as JSON: the saved object, its tensors, and its storages as [offset, bytes, crc]."""
     read = parse_zip if os.pread(fd, 4, 0) == b"PK\x03\x04" else parse_legacy
     top, tensors, storages, reverse, length = read(fd, size)
     description = Description(min(2**20 + 4 * length, MAX_PICKLE_BYTES))
@@ -494,7 +497,7 @@ class Storages:
         self.numbers: dict[str, int] = {}
 
     def __call__(self, identity: Any) -> Storage:
-        """A persistent id: ("storage", type, key, device, count), and in old files a view, which is None."""
+        """Resolve a persistent id: ("storage", type, key, device, count), and in old files a view, which is None."""
         word, kind, key, _, count = identity[:5]
         if word != "storage" or type(kind) is not Name or type(key) is not str or type(count) is not int or count < 0:
             refuse("refers to a storage in an unknown way")
@@ -507,7 +510,7 @@ class Storages:
 
 
 def parse_legacy(fd: int, size: int) -> ParsedFile:
-    """torch < 1.6: pickles of magic number, protocol, system info, the object and its storage keys; then storages."""
+    """Parse a file of torch < 1.6: pickles of magic number, protocol, system, object and storage keys; storages."""
     source, storages = BytesIO(os.pread(fd, min(size, MAX_PICKLE_BYTES), 0)), Storages()
     pickle = Pickle(source, storages)
     try:
@@ -515,7 +518,7 @@ def parse_legacy(fd: int, size: int) -> ParsedFile:
     except Exception:
         known = False
     if not known:
-        refuse("is not a file that torch.save wrote", "give the checkpoint itself")
+        refuse("was not written by torch.save", "give the path of a checkpoint")
     pickle.load()
     top, keys = pickle.load(), pickle.load()
     if type(keys) is not list or any(type(key) is not str for key in keys) or {*keys} != {*storages.sizes}:
@@ -534,11 +537,14 @@ def parse_legacy(fd: int, size: int) -> ParsedFile:
 
 
 def parse_zip(fd: int, size: int) -> ParsedFile:
-    """torch >= 1.6: `name/data.pkl`, `name/data/key` and `name/byteorder`, uncompressed."""
+    """Parse a file of torch >= 1.6, a zip: `name/data.pkl`, `name/data/key` and `name/byteorder`, uncompressed."""
     entries = zip_entries(fd, size)
     pickles = [name for name in entries if name.count("/") == 1 and name.endswith("/data.pkl")]
     if len(pickles) != 1:
-        refuse("is a zip file without exactly one data.pkl", "give the checkpoint itself")
+        refuse(
+            "is a zip file, but was not written by torch.save (no data.pkl, or several)",
+            "give the path of a checkpoint",
+        )
     home = pickles[0].removesuffix("data.pkl")
     with_checksums = any(entry.crc for entry in entries.values())  # torch has an option that leaves them all 0
     data = content(fd, entries[pickles[0]], with_checksums)
@@ -572,7 +578,7 @@ class Entry:
 
 
 def content(fd: int, entry: Entry, with_checksums: bool) -> bytes:
-    """The bytes of a small entry, checked against its size and checksum."""
+    """The bytes of a small zip entry, checked against its size and checksum."""
     if max(entry.size, entry.packed) > MAX_PICKLE_BYTES:
         refuse(f"holds a pickle of {entry.size:,} bytes; the limit is {MAX_PICKLE_BYTES:,}", ASK_FOR_STATE_DICT)
     data = os.pread(fd, entry.packed, entry.offset)
@@ -586,7 +592,7 @@ def content(fd: int, entry: Entry, with_checksums: bool) -> bytes:
 
 
 def zip_entries(fd: int, size: int) -> dict[str, Entry]:
-    """The entries of the central directory, each checked against its local header."""
+    """The entries of a zip's central directory by name, each checked against its local header."""
     directory, count, start = central_directory(fd, size)
     entries: dict[str, Entry] = {}
     offset = 0
@@ -620,7 +626,10 @@ def zip_entries(fd: int, size: int) -> dict[str, Entry]:
 
 
 def central_directory(fd: int, size: int) -> tuple[bytes, int, int]:
-    """Its bytes, number of entries and offset. It must end the file: a comment could hide a second one."""
+    """Bytes, number of entries and offset of a zip's central directory, which must end the file.
+
+    After it, a comment could hide a second one.
+    """
     tail = os.pread(fd, 22, max(size - 22, 0))
     if len(tail) != 22 or tail[:4] != b"PK\x05\x06":
         refuse("begins as a zip file, but does not end as one")
@@ -639,7 +648,7 @@ def central_directory(fd: int, size: int) -> tuple[bytes, int, int]:
 
 
 def zip64_sizes(extra: bytes, packed: int, size: int, header_offset: int) -> tuple[int, int, int]:
-    """Packed size, size and header offset; from the zip64 field where they do not fit into 32 bits."""
+    """Packed size, size and header offset of a zip entry; from its zip64 field where they do not fit into 32 bits."""
     field, offset = b"", 0
     while offset + 4 <= len(extra):
         kind, length = struct.unpack_from("<2H", extra, offset)
@@ -658,7 +667,7 @@ def is_unsafe(name: str) -> bool:
 
 
 def locate_entries(fd: int, entries: dict[str, Entry], limit: int) -> None:
-    """Find each entry's bytes: after its own header, before the next one's."""
+    """Find the bytes of each zip entry: after its own header, before the next one's."""
     free = 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1].header_offset):
         header = os.pread(fd, 30, entry.header_offset) if free <= entry.header_offset < limit else b""

@@ -27,7 +27,7 @@ SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def inside(directory: Path, name: str) -> Path:
-    """The path of a file in the directory. A symbolic link may not leave it, except into the blobs of a hub cache."""
+    """The path of a file in a directory. Symbolic links out of it are refused, except into the blobs of a hub cache."""
     if name != Path(name).name or name in ("", ".", "..") or not name.isprintable() or len(name.encode()) > 255:
         raise DirectoryError(f"{directory} refers to {reprlib.repr(name)}, which is not a file name in that directory.")
     path = directory / name
@@ -58,7 +58,7 @@ def file_size(path: Path) -> int:
 
 
 def read_bytes(path: Path, max_bytes: int = MAX_NON_WEIGHT_BYTES) -> bytes:
-    """The content of a file, if it is within the size limit."""
+    """Read a file, if it is within the size limit."""
     size = file_size(path)
     if size > max_bytes:
         raise DirectoryError(f"{path} has {size:,} bytes; the limit for such a file is {max_bytes:,}.")
@@ -69,7 +69,7 @@ def read_bytes(path: Path, max_bytes: int = MAX_NON_WEIGHT_BYTES) -> bytes:
 
 
 def read_json(path: Path, max_bytes: int = MAX_JSON_BYTES) -> dict[str, Any]:
-    """The object in a JSON file."""
+    """Read a JSON file, which must hold an object."""
     content = read_bytes(path, max_bytes)
     try:
         value = json.loads(content, object_pairs_hook=reject_duplicate_keys, parse_constant=reject_constant)
@@ -79,7 +79,7 @@ def read_json(path: Path, max_bytes: int = MAX_JSON_BYTES) -> dict[str, Any]:
         raise DirectoryError(f"{path} is not readable JSON: it is nested too deeply.") from None
     except ValueError as error:
         lone = isinstance(error, UnicodeEncodeError)
-        why = "it has half of a surrogate pair, which is not a character" if lone else error
+        why = "it contains an unpaired surrogate, which is not a valid character" if lone else error
         raise DirectoryError(f"{path} is not readable JSON: {why}.") from None
     if not isinstance(value, dict):
         raise DirectoryError(f"{path} is JSON, but not an object.")
@@ -88,7 +88,7 @@ def read_json(path: Path, max_bytes: int = MAX_JSON_BYTES) -> dict[str, Any]:
 
 @contextmanager
 def error_context(where: Path | str) -> Iterator[None]:
-    """Prefix errors about settings or data with this file or directory."""
+    """Prefix errors raised in the block, about settings or data, with this file or directory."""
     try:
         yield
     except (SettingsError, DataError) as error:
@@ -101,7 +101,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_safetensors(directory: Path) -> dict[str, Tensor]:
-    """All tensors of model.safetensors, or of the shards in its index; memory-mapped, not copied."""
+    """Read all tensors of model.safetensors, or of the shards in its index; memory-mapped, not copied."""
     index = directory / "model.safetensors.index.json"
     if not index.exists():
         return _tensors(inside(directory, "model.safetensors"))
@@ -129,7 +129,7 @@ def _tensors(path: Path) -> dict[str, Tensor]:
 def renamed(
     tensors: Mapping[str, Tensor], names: NameTable, where: Path, ignored: Iterable[str] = ()
 ) -> dict[str, Tensor]:
-    """The same tensors under our names, in float32; unknown tensors are listed in one error."""
+    """Another program's tensors under our names, in float32; unknown tensors are listed in one error."""
     weights: dict[str, Tensor] = {}
     unknown = []
     ignored = set(ignored)
@@ -151,7 +151,7 @@ def renamed(
 
 
 def tensors_equal(weights: Mapping[str, Tensor], one: str, other: str) -> bool:
-    """Whether both tensors are present and equal."""
+    """Whether two tensors, given by name, are present and equal."""
     first, second = weights.get(one), weights.get(other)
     return first is not None and second is not None and torch.equal(first, second)
 

@@ -27,7 +27,7 @@ class KeyValues(NamedTuple):
 
 
 class Attention(nn.Module):
-    """softmax(q kᵀ / √K) v for H heads, concatenated, times W_O (section 3.2)."""
+    """Multi-head attention: softmax(q kᵀ / √K) v for H heads, concatenated, times W_O (section 3.2)."""
 
     def __init__(self, config: ModelConfig, queries: str, memory: str) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Attention(nn.Module):
         self.output = Tap(f"B {queries} D")
 
     def keys_values(self, memory: Float[Tensor, "B M D"], rotation: Float[Tensor, "2 M K"] | None = None) -> KeyValues:
-        """k = memory W_K, v = memory W_V with this attention's own matrices, split into heads."""
+        """Keys and values: k = memory W_K, v = memory W_V with this attention's own matrices, split into heads."""
         k = split_heads(self.k_proj(memory), self.n_heads)
         v = split_heads(self.v_proj(memory), self.n_heads)
         return KeyValues(self.k(k if rotation is None else rotate(k, rotation)), self.v(v))
@@ -83,8 +83,11 @@ class Attention(nn.Module):
         return self.output(self._join(self.context(context)))
 
     def _explicit(self, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, bias: Tensor | None) -> Tensor | None:
-        """Unfused attention, for the listeners of `scores` and `weights`. The context if a listener replaced a value;
-        else None, and the fused result stands, so that listening alone changes no bit."""
+        """Unfused attention, computed for the listeners of the taps `scores` and `weights`.
+
+        The context if a listener replaced a value; else None, and the fused result stands, so that listening alone
+        changes no bit.
+        """
         scores = q @ k.transpose(-2, -1) * self.scale
         mask = _mask(visible, bias)
         if mask is not None:

@@ -40,11 +40,12 @@ class ModelConfig(Settings):
     """Number of decoder layers."""
 
     positions: Positions = "sinusoidal"
-    """Position encoding. "sinusoidal": alternating sines and cosines, as in the paper's formula;
-    "sinusoidal-halves": all sines, then all cosines, as Hugging Face's Marian does; "sinusoidal-fairseq": the same with
-    the slowest wave exactly 10000 times slower than the fastest, as the authors' code, fairseq and Marian do;
-    "learned": a learned table; "rotary": queries and keys of self-attention are rotated by their position; "relative":
-    T5's bias on the scores of self-attention."""
+    """Position encoding.
+
+    "sinusoidal": alternating sines and cosines, as in the paper's formula; "sinusoidal-halves": all sines, then all
+    cosines, as Hugging Face's Marian does; "sinusoidal-fairseq": the same with the slowest wave exactly 10000 times
+    slower than the fastest, as the authors' code, fairseq and Marian do; "learned": a learned table; "rotary": queries
+    and keys of self-attention are rotated by their position; "relative": T5's bias on the scores of self-attention."""
     max_positions: Count = 1024
     """Rows of the learned position table, which limit the sentence length; the other kinds have no limit."""
     position_offset: Annotated[int, Field(ge=0)] = 0
@@ -57,12 +58,13 @@ class ModelConfig(Settings):
     """From this distance on, all distances share one relative bias."""
 
     norm: Literal["layer", "rms"] = "layer"
-    """LayerNorm as in the paper, or RMSNorm (no mean subtracted, no bias)."""
+    """Kind of norm: LayerNorm as in the paper, or RMSNorm (no mean subtracted, no bias)."""
     norm_first: bool = False
-    """False: norm(x + f(x)) (post-norm), as in the paper. True: x + f(norm(x)) (pre-norm), with a final norm on top of
-    each stack."""
+    """Whether the model is pre-norm, x + f(norm(x)), or post-norm, norm(x + f(x)), as in the paper.
+
+    Pre-norm has a final norm on top of each stack."""
     norm_eps: Annotated[float, Field(gt=0)] = 1e-5
-    """Added to the variance before the square root."""
+    """Epsilon of the norms, added to the variance before the square root."""
 
     activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "relu"
     """Activation between the two matrices of the feed-forward."""
@@ -86,8 +88,9 @@ class ModelConfig(Settings):
     scale_output: bool = False
     """Whether decoder outputs are divided by √d_model before the output projection (T5 1.0's are)."""
     decoder_ssru: bool = False
-    """Whether the decoder layers have a recurrent unit (SSRU), with one state vector for the target so far, in place of
-    self-attention, as Marian's small student models do."""
+    """Whether the decoder layers have a recurrent unit (SSRU) in place of self-attention.
+
+    It has one state vector for the target so far. Marian's small student models have it."""
 
     dropout: Probability = 0.1
     """Dropout on each sub-layer's output and on the embedded input, as in section 5.4."""
@@ -124,6 +127,8 @@ class ModelConfig(Settings):
                     "change one of them, or give d_head."
                 )
             derived["d_head"] = d_model // n_heads
+        elif "d_head" not in options:
+            derived["d_head"] = 1  # d_model or n_heads is an error of its own
         return derived | options
 
     @model_validator(mode="after")
@@ -175,7 +180,7 @@ class ModelConfig(Settings):
             if self.positions not in kinds and getattr(self, name) != type(self).model_fields[name].default:
                 yield (
                     f"{name} = {getattr(self, name)} has no effect with positions = {self.positions!r}; "
-                    f"it applies only to {' and '.join(repr(kind) for kind in kinds)}."
+                    f"it applies only to {', '.join(repr(kind) for kind in kinds)}."
                 )
 
 

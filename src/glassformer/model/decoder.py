@@ -18,7 +18,7 @@ class Decoder(Stack[DecoderLayer]):
         super().__init__(config, config.vocab_size, "T", bidirectional=False, layers=layers)
 
     def source_keys_values(self, memory: Float[Tensor, "B S D"]) -> list[KeyValues]:
-        """Every layer's own K and V of the encoder's output: computed once per sentence, however long the target."""
+        """Every layer's K and V of the encoder's output: computed once per sentence, however long the target."""
         return [layer.cross_attention.keys_values(memory) for layer in self.layers]
 
     def forward(
@@ -28,8 +28,11 @@ class Decoder(Stack[DecoderLayer]):
         source_visible: Bool[Tensor, "B S"],
         past: list[Past] | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """The vectors of `ids`: the whole target in training; in decoding the newest tokens, with the state of the
-        earlier ones in `past`."""
+        """Decode `ids` to one vector per position: the whole target, or the newest tokens, with `past` of the others.
+
+        In training `ids` is the whole target; in decoding, the newest tokens, with the state of the earlier ones in
+        `past`.
+        """
         first = past[0].length if past else 0
         count = ids.shape[1]
         position = torch.arange(first, first + count, device=ids.device)
@@ -43,7 +46,7 @@ class Decoder(Stack[DecoderLayer]):
 
 
 def causal_mask(first: int, queries: int, device: torch.device) -> Bool[Tensor, "1 1 Q M"] | None:
-    """Each query sees the keys up to its own position; None if that is all of them."""
+    """Causal mask: each query sees the keys up to its own position; None if every query sees all keys."""
     if queries == 1:
         return None
     return torch.ones(1, 1, queries, first + queries, dtype=torch.bool, device=device).tril(first)

@@ -9,18 +9,18 @@ from glassformer.model.attention import KeyValues
 from glassformer.model.dims import Bool, Float, Int, Tensor
 
 INITIAL_CAPACITY = 16
-"""Positions that a new cache has memory for."""
+"""Number of positions that a new KV cache has memory for."""
 
 
 class KVCache:
-    """One layer's keys and values so far, in buffers with spare capacity: a step writes in place and does not copy."""
+    """KV cache of one layer, in buffers with spare capacity: a step writes in place and does not copy."""
 
     def __init__(self) -> None:
         self.length = 0
         self._buffers: KeyValues | None = None
 
     def extend(self, new: KeyValues) -> KeyValues:
-        """Append the new positions and return all of them, as views."""
+        """Append keys and values of new positions; returns those of all positions, as views."""
         buffers = self._reserve(new)
         end = self.length + new.k.shape[2]
         for buffer, values in zip(buffers, new, strict=True):
@@ -56,7 +56,7 @@ class RecurrentState:
 
     length: int = 0
     cell: Float[Tensor, "B D"] | None = None
-    """None before the first position."""
+    """The recurrent cell; None before the first position."""
 
     def reorder(self, rows: Int[Tensor, " R"]) -> "RecurrentState":
         """The state of the given rows, in that order."""

@@ -14,7 +14,7 @@ __all__ = ["DIMENSIONS", "Bool", "Dimension", "Float", "Int", "Tensor"]
 class Dimension(NamedTuple):
     meaning: str
     field: str | None = None
-    """The field of ModelConfig that sets its size; None if the input does."""
+    """The field of ModelConfig that sets the dimension's size; None if the input does."""
 
 
 DIMENSIONS = {

@@ -1,5 +1,6 @@
-"""The model directory: config.json, model.safetensors, manifest.json with checksums. Written atomically; no pickle, no
-code.
+"""The model directory: config.json, model.safetensors, manifest.json with checksums. Written atomically.
+
+No pickle, no code.
 
 Independent of tokenizers and training state, which other packages store beside the model.
 """
@@ -24,9 +25,9 @@ WEIGHTS = "model.safetensors"
 ALIGNMENT_BYTES = 64
 """Alignment of the tensors that torch allocates."""
 MAX_HEADER_BYTES = 2**20
-"""Header of a safetensors file: enough for ten thousand tensors; parsed, it takes 25 times as much memory."""
+"""Maximum header of a safetensors file: enough for ten thousand tensors; parsed, it takes 25 times as much memory."""
 MIN_TENSORS_PER_LAYER = 8
-"""Tensors of the smallest possible layer: an encoder layer without biases."""
+"""Number of tensors of the smallest possible layer: an encoder layer without biases."""
 MAX_DIMENSION = 2**24
 """Upper limit of every integer option; the product of two still fits a number of bytes."""
 
@@ -50,7 +51,7 @@ def load_model(path: str | os.PathLike[str]) -> Transformer:
     files = verify(directory)
     for name in (CONFIG, WEIGHTS):
         if name not in files:
-            raise DirectoryError(f"{directory} holds no model: its manifest does not list {name}.")
+            raise DirectoryError(f"{directory} contains no complete model: its manifest does not list {name}.")
     config = ModelConfig.read(directory / CONFIG)
     return with_weights(config, read_weights(directory / WEIGHTS), where=directory / WEIGHTS)
 
@@ -64,7 +65,7 @@ def write_weights(tensors: dict[str, Tensor], path: Path, metadata: dict[str, st
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file by name."""
+    """Read the tensors of a safetensors file by name."""
     try:
         with path.open("rb") as file:
             header = int.from_bytes(file.read(8), "little")
@@ -78,8 +79,11 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def _aligned(mapped: dict[str, Tensor], path: Path, begin: int) -> dict[str, Tensor]:
-    """The same tensors, aligned as torch allocates them. In a file they have any alignment, and on some processors the
-    last bits of a product depend on it: a saved and loaded model would not give quite the same results."""
+    """Mapped tensors as they are, or, if one is not aligned as torch allocates memory, read into aligned memory.
+
+    In a file they have any alignment, and on some processors the last bits of a product depend on it: a saved and
+    loaded model would not give quite the same results.
+    """
     first = min((tensor.data_ptr() for tensor in mapped.values() if tensor.numel()), default=0)
     if all(tensor.data_ptr() % ALIGNMENT_BYTES == 0 for tensor in mapped.values()):
         return mapped
@@ -94,14 +98,14 @@ def _aligned(mapped: dict[str, Tensor], path: Path, begin: int) -> dict[str, Ten
 
 
 def with_weights(config: ModelConfig, weights: dict[str, Tensor], where: Path | str) -> Transformer:
-    """A model with exactly these tensors; all mismatches are reported in one error."""
+    """Build a model with exactly these weights; all mismatches are reported in one error."""
     if problem := _impossible_size(config, weights):
-        raise DirectoryError(f"{where} does not fit its config: {problem}.")
+        raise DirectoryError(f"{where} does not match its config: {problem}.")
     with torch.device("meta"):  # shapes only: no memory is filled with values that would be replaced
         model = Transformer(config)
     problems = list(_mismatches(model, weights))
     if problems:
-        raise DirectoryError(f"{where} does not fit its config: {'; '.join(problems)}.")
+        raise DirectoryError(f"{where} does not match its config: {'; '.join(problems)}.")
     model.load_state_dict(weights, strict=False, assign=True)
     model.tie()  # assigning set only the first name of each shared weight
     model.requires_grad_()
@@ -115,7 +119,7 @@ def listed(names: Collection[str], most: int = 20) -> str:
 
 
 def _impossible_size(config: ModelConfig, weights: dict[str, Tensor]) -> str | None:
-    """A size in the config that these tensors cannot have, found before anything of that size is allocated."""
+    """A size in the config that contradicts these tensors, found before anything of that size is allocated."""
     sizes = {name: value for name, value in config if type(value) is int}
     for name, size in (sizes | {"n_heads * d_head": config.n_heads * config.d_head}).items():
         if size > MAX_DIMENSION:
@@ -126,7 +130,7 @@ def _impossible_size(config: ModelConfig, weights: dict[str, Tensor]) -> str | N
         return f"{layers:,} layers need at least {needed:,} tensors, and there are {len(weights):,}"
     longest = max((length for weight in weights.values() for length in weight.shape), default=0)
     if config.position_offset > longest:  # sinusoidal tables are made from position 0 on
-        return f"position_offset = {config.position_offset:,} is more than any of its tensors has rows"
+        return f"position_offset = {config.position_offset:,} is larger than every dimension of its tensors"
     return None
 
 
@@ -134,12 +138,12 @@ def _mismatches(model: Transformer, weights: dict[str, Tensor]) -> Iterator[str]
     expected = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
     if missing := sorted(expected.keys() - weights.keys()):
         yield f"missing: {listed(missing)}"
-    if surplus := sorted(weights.keys() - expected.keys()):
-        yield f"surplus: {listed(surplus)}"
+    if unexpected := sorted(weights.keys() - expected.keys()):
+        yield f"unexpected: {listed(unexpected)}"
     shapes = {name: tuple(weights[name].shape) for name in sorted(expected.keys() & weights.keys())}
     mismatched = [name for name, shape in shapes.items() if shape != expected[name]]
     for name in mismatched[:20]:
-        yield f"{name} is {reprlib.repr(list(shapes[name]))} instead of {list(expected[name])}"
+        yield f"{name} has shape {reprlib.repr(list(shapes[name]))} instead of {list(expected[name])}"
     if len(mismatched) > 20:
         yield f"{len(mismatched) - 20} more tensors have other shapes"
     dtypes = {str(weight.dtype).removeprefix("torch.") for weight in weights.values()}

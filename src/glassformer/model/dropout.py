@@ -9,7 +9,7 @@ LEVELS = 2**16  # the probability is rounded to a multiple of 1 / LEVELS
 
 
 def dropout(x: Tensor, p: float, training: bool) -> Tensor:
-    """x with each element zeroed with probability p, the others multiplied by 1 / (1 - p); x itself when not training.
+    """Dropout: each element becomes 0 with probability p, else it is divided by 1 - p; x itself when not training.
 
     torch draws one random number per element; here one 64-bit draw serves four elements. The draws come from torch's
     generator, so `torch.manual_seed` determines them.

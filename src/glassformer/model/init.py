@@ -7,7 +7,7 @@ from glassformer.model.stack import Embedding
 
 
 def initialise(model: nn.Module) -> None:
-    """Xavier-uniform matrices, zero biases, embeddings of norm about 1 (times √D if they are scaled)."""
+    """Initialise a model: Xavier-uniform matrices, zero biases, embeddings of norm about 1 (times √D if scaled)."""
     if any(weight.is_meta for weight in model.parameters()):
         return  # no values to set; drawing random numbers on the meta device would import torch's compiler, for seconds
     for module in model.modules():

@@ -1,7 +1,6 @@
-"""Norms, feed-forward, recurrence, and the encoder and decoder layers. `DecoderLayer` shows whose W_K and W_V
-cross-attention uses.
+"""Norms, feed-forward, recurrence, and the encoder and decoder layers.
 
-Independent of embeddings, stacks and decoding loops.
+`DecoderLayer` shows whose W_K and W_V cross-attention uses. Independent of embeddings, stacks and decoding loops.
 """
 
 import torch
@@ -17,7 +16,7 @@ from glassformer.model.tap import Tap
 
 
 class Norm(nn.Module):
-    """(x - mean) / √(variance + ε) · weight + bias; "rms": x / √(mean of x² + ε) · weight."""
+    """LayerNorm, (x - mean) / √(variance + ε) · weight + bias, or RMSNorm, x / √(mean of x² + ε) · weight."""
 
     def __init__(self, config: ModelConfig, length: str) -> None:
         super().__init__()
@@ -42,17 +41,17 @@ class AddNorm(Norm):
         self.residual = Tap(f"B {length} D")
 
     def before(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
-        """The input of the sub-layer."""
+        """The input of the sub-layer: x, normalised first for pre-norm."""
         return self(x) if self.norm_first else x
 
     def after(self, x: Float[Tensor, "B Q D"], y: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
-        """The output, from the residual input x and the sub-layer's output y."""
+        """The output of residual connection and norm, from the residual input x and the sub-layer's output y."""
         x = self.residual(x + dropout(y, self.dropout, self.training))
         return x if self.norm_first else self(x)
 
 
 class FeedForward(nn.Module):
-    """act(x W₁ + b₁) W₂ + b₂ (section 3.3); gated: (act(x W_gate) * (x W₁)) W₂ (arXiv:2002.05202)."""
+    """Feed-forward act(x W₁ + b₁) W₂ + b₂ (section 3.3); gated: (act(x W_gate) * (x W₁)) W₂ (arXiv:2002.05202)."""
 
     def __init__(self, config: ModelConfig, length: str) -> None:
         super().__init__()
@@ -108,7 +107,7 @@ class Recurrence(nn.Module):
         self.output = Tap("B T D")
 
     def forward(self, x: Float[Tensor, "B T D"], past: RecurrentState) -> Float[Tensor, "B T D"]:
-        """x is the whole target, or its newest tokens; `past` is the state after the earlier ones, updated in place."""
+        """Recurrence over x, the whole target or its newest tokens; `past`, the state before x, is updated in place."""
         x = self.input(x)
         candidate = self.candidate(self.candidate_proj(x))
         forget = self.forget(self.forget_proj(x).sigmoid())
@@ -122,7 +121,7 @@ class Recurrence(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward, each with residual connection and norm."""
+    """Encoder layer: self-attention, then feed-forward, each with residual connection and norm."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -148,7 +147,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention over the target so far (or a recurrence), cross-attention over the source, feed-forward."""
+    """Decoder layer: self-attention over the target so far (or a recurrence), cross-attention, feed-forward."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -175,7 +174,7 @@ class DecoderLayer(nn.Module):
         rotation: Float[Tensor, "2 T K"] | None = None,
         past: Past | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """x is the whole target, or its newest tokens, with the state of the earlier ones in `past`.
+        """The layer's output for x, the whole target or its newest tokens, with the state of earlier ones in `past`.
 
         `source` is this layer's own K and V of the encoder's output: the same for every target position.
         """

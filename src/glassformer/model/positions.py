@@ -18,7 +18,7 @@ from glassformer.model.tap import Tap
 
 
 class SinusoidalPositions(nn.Module):
-    """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(the same) (section 3.5)."""
+    """Sinusoidal positions: PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(the same) (section 3.5)."""
 
     def __init__(self, config: ModelConfig, length: str) -> None:
         super().__init__()
@@ -28,14 +28,14 @@ class SinusoidalPositions(nn.Module):
         self.output = Tap(f"{length} D")
 
     def forward(self, first: int, length: int, like: Tensor) -> Float[Tensor, "{length} D"]:
-        """The vectors of positions first, first + 1, ...; dtype and device are those of `like`."""
+        """The position vectors of first, first + 1, ...; dtype and device are those of `like`."""
         first = first + self.offset
         table = cached_table(sinusoids, first + length, self.d_model, self.kind, like.dtype, like.device)
         return self.output(table[first : first + length])
 
 
 class LearnedPositions(nn.Module):
-    """A table with one learned vector per position."""
+    """Learned positions: a table with one learned vector per position."""
 
     def __init__(self, config: ModelConfig, length: str) -> None:
         super().__init__()
@@ -44,11 +44,11 @@ class LearnedPositions(nn.Module):
         self.output = Tap(f"{length} D")
 
     def forward(self, first: int, length: int, like: Tensor) -> Float[Tensor, "{length} D"]:
-        """The vectors of positions first, first + 1, ..."""
+        """The position vectors of first, first + 1, ..."""
         max_tokens = len(self.weight) - self.offset
         if first + length > max_tokens:
             raise InputError(
-                f"The sentence has {first + length} tokens, and this model has learned positions for {max_tokens}: "
+                f"The sentence has {first + length} tokens, but this model has learned only {max_tokens} positions: "
                 "split the sentence, or train with a larger max_positions."
             )
         first = first + self.offset
@@ -56,7 +56,7 @@ class LearnedPositions(nn.Module):
 
 
 class RelativeBias(nn.Module):
-    """A learned bias per head and distance bucket, added to the scores (T5, arXiv:1910.10683)."""
+    """Relative positions: a learned bias per head and distance bucket, added to the scores (T5, arXiv:1910.10683)."""
 
     def __init__(self, config: ModelConfig, bidirectional: bool, length: str) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class RelativeBias(nn.Module):
         self.output = Tap(f"H {length} {length}")
 
     def forward(self, first: int, queries: int, keys: int) -> Float[Tensor, "H {queries} {keys}"]:
-        """The bias for queries at first, first + 1, ... on keys at 0, 1, ..."""
+        """The bias on the scores of queries at positions first, first + 1, ... and keys at 0, 1, ..."""
         device = self.weight.device
         distance = torch.arange(keys, device=device) - torch.arange(first, first + queries, device=device)[:, None]
         bucket = distance_bucket(distance, len(self.weight), self.max_distance, self.bidirectional)
@@ -74,7 +74,7 @@ class RelativeBias(nn.Module):
 
 
 def additive_positions(config: ModelConfig, length: str) -> SinusoidalPositions | LearnedPositions | None:
-    """The position vectors that are added to the embeddings; None if positions enter inside attention."""
+    """The position module whose vectors are added to the embeddings; None if positions enter inside attention."""
     if config.positions in get_args(SinusoidalKind):
         return SinusoidalPositions(config, length)
     return LearnedPositions(config, length) if config.positions == "learned" else None
@@ -96,7 +96,7 @@ def rotations(first: int, length: int, d_head: int, base: float, like: Tensor) -
 def distance_bucket(
     distance: Int[Tensor, "Q M"], buckets: int, max_distance: int, bidirectional: bool
 ) -> Int[Tensor, "Q M"]:
-    """The bucket of key position - query position: one per near distance, logarithmically spaced for far ones."""
+    """Bucket of each distance (key - query position): one per near distance, logarithmically spaced for far ones."""
     side = torch.zeros_like(distance)
     if bidirectional:
         buckets //= 2
@@ -111,7 +111,7 @@ def distance_bucket(
 
 
 def sinusoids(rows: int, width: int, kind: SinusoidalKind, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """The table of sines and cosines, computed in float64 and rounded once."""
+    """Table of the sinusoidal position vectors, computed in float64 and rounded once."""
     if kind == "sinusoidal-fairseq":
         half = width // 2
         exponent = torch.arange(half, dtype=torch.float64, device="cpu") / (half - 1)
@@ -134,13 +134,13 @@ def rotation_table(rows: int, d_head: int, base: float, dtype: torch.dtype, devi
 
 
 def _angles(rows: int, base: float, exponent: Tensor) -> Tensor:
-    """pos / base^exponent, always on the CPU, since not every device has float64."""
+    """Angles pos / base^exponent of all positions, always on the CPU, since not every device has float64."""
     position = torch.arange(rows, dtype=torch.float64, device="cpu")
     return position[:, None] / base**exponent
 
 
 def _exponents(width: int) -> Tensor:
-    """2i / width (section 3.5)."""
+    """Exponents 2i / width of the angles (section 3.5)."""
     return torch.arange(0, width, 2, dtype=torch.float64, device="cpu") / width
 
 

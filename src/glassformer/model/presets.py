@@ -48,7 +48,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def preset(name: str, **changes: Any) -> ModelConfig:
-    """A named config, optionally with changes: `preset("tiny", vocab_size=4000)`."""
+    """A model config by name, optionally with changes: `preset("tiny", vocab_size=4000)`."""
     if name not in PRESETS:
         raise SettingsError(f"There is no preset {name!r}; the presets are {', '.join(PRESETS)}.")
     return ModelConfig(**PRESETS[name] | changes)

@@ -25,7 +25,7 @@ class PositionTerms(NamedTuple):
 
 
 class Embedding(nn.Module):
-    """One vector per token of the vocabulary, times √D (section 3.4)."""
+    """Token embedding: one vector per token of the vocabulary, times √D (section 3.4)."""
 
     def __init__(self, config: ModelConfig, vocab_size: int, length: str) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ Layer = TypeVar("Layer", bound=nn.Module)
 
 
 class Stack(nn.Module, Generic[Layer]):
-    """Embedding and positions, layers, and for pre-norm a final norm."""
+    """Base class of encoder and decoder: embedding, positions, layers, and for pre-norm a final norm."""
 
     def __init__(
         self, config: ModelConfig, vocab_size: int, length: str, bidirectional: bool, layers: list[Layer]
@@ -80,7 +80,7 @@ class Stack(nn.Module, Generic[Layer]):
         return self.input(x.masked_fill(~present[:, :, None], 0))
 
     def position_terms(self, first: int, queries: int, like: Tensor) -> PositionTerms:
-        """For queries at first, first + 1, ... and keys from 0 up to the last query."""
+        """Position terms of self-attention, for queries at first, first + 1, ... and keys from 0 to the last query."""
         config = self.config
         return PositionTerms(
             bias=None if self.relative_bias is None else self.relative_bias(first, queries, first + queries),

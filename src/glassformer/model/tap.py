@@ -11,7 +11,7 @@ from torch import nn
 from glassformer.model.dims import DIMENSIONS, Tensor
 
 Listener = Callable[[Tensor], Tensor | None]
-"""Called with the value; what it returns, unless None, replaces the value. It must not modify the value in place."""
+"""Function called with a tap's value, which it must not modify; what it returns, unless None, replaces the value."""
 
 
 class Tap(nn.Module):
@@ -20,7 +20,7 @@ class Tap(nn.Module):
     def __init__(self, axes: str) -> None:
         super().__init__()
         self.axes = tuple(axes.split())
-        """The letters of `DIMENSIONS`, one per axis."""
+        """The letters of the value's axes, as in `DIMENSIONS`."""
         assert set(self.axes) <= set(DIMENSIONS), axes
         self.listeners: list[Listener] = []
 
@@ -32,7 +32,7 @@ class Tap(nn.Module):
 
     @property
     def has_listeners(self) -> bool:
-        """Whether there is a listener: some values are computed only then."""
+        """Whether the tap has a listener: some values are computed only then."""
         return len(self.listeners) > 0
 
     def extra_repr(self) -> str:

@@ -15,7 +15,7 @@ from glassformer.model.tap import Tap
 
 
 class Transformer(nn.Module):
-    """An encoder, a decoder that attends to its output, and a projection to the vocabulary (figure 1)."""
+    """The Transformer: encoder, decoder that attends to its output, and projection to the vocabulary (figure 1)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Transformer(nn.Module):
         target_ids: Int[Tensor, "B T"],
         source_visible: Bool[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B T V"]:
-        """The logits of the next token at each target position. Sentences are padded on the right."""
+        """Next-token logits at each target position. Sentences are padded on the right."""
         visible = self.visible(source_ids) if source_visible is None else source_visible
         memory = self.encode(source_ids, visible)
         return self.project(self.decode(target_ids, memory, visible))
@@ -56,7 +56,7 @@ class Transformer(nn.Module):
         return source_ids != self.config.pad_id
 
     def encode(self, source_ids: Int[Tensor, "B S"], source_visible: Bool[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
-        """The memory: one vector per source position."""
+        """Encode the source: the memory, one vector per source position."""
         check_mask(source_visible)
         return self.memory(self.encoder(source_ids, source_visible))
 
@@ -66,13 +66,13 @@ class Transformer(nn.Module):
         memory: Float[Tensor, "B S D"],
         source_visible: Bool[Tensor, "B S"],
     ) -> Float[Tensor, "B T D"]:
-        """One vector per target position, all at once; `project` turns them into logits."""
+        """Decode all target positions at once: one vector per position; `project` turns them into logits."""
         _check_rows(target_ids, source_visible)
         source = self.decoder.source_keys_values(_without_padding(memory, source_visible))
         return self.decoder(target_ids, source, source_visible)
 
     def project(self, hidden: Float[Tensor, "*any D"]) -> Float[Tensor, "*any V"]:
-        """Decoder vectors to logits."""
+        """Project decoder vectors to logits over the vocabulary."""
         return self.logits(self.output_projection(self.scaled(hidden)))
 
     def scaled(self, hidden: Float[Tensor, "*any D"]) -> Float[Tensor, "*any D"]:
@@ -92,7 +92,7 @@ class Transformer(nn.Module):
 
     @torch.no_grad()
     def step(self, target_ids: Int[Tensor, "B T"], state: DecoderState) -> Float[Tensor, "B T V"]:
-        """The logits after the newest tokens (usually one per sentence); `state` is extended by them in place."""
+        """Next-token logits after the newest tokens (usually one per sentence), which extend `state` in place."""
         _check_rows(target_ids, state.source_visible)
         return self.project(self.decoder(target_ids, state.source, state.source_visible, state.past))
 

@@ -28,7 +28,7 @@ def explore(
     static: bool = False,
     name: str = "",
 ) -> "Explorer | Frame":
-    """The explorer of a translator's trace of a text, or of a given trace.
+    """Show the explorer in a notebook cell: for a translator and a text, or for a given trace.
 
     In a notebook it is a widget; that of a translator asks the kernel for other sentences and what-ifs. With `static`,
     or without the packages for the widget, it is a page in a frame, which needs no kernel and is kept when the notebook
@@ -58,7 +58,7 @@ def _has_widget(what: Translator | Trace) -> bool:
 
 
 def _replies_from_model(translator: Translator, name: str) -> RepliesFromModel:
-    """One per translator, because it holds threads and traces."""
+    """The reply source of a translator's widget: created once per translator, because it holds threads and traces."""
     cached = vars(translator).get("_explored")
     if isinstance(cached, RepliesFromModel) and cached.name == name:
         return cached

@@ -10,13 +10,13 @@ from glassformer.inspection.explorer import Frame, script
 from glassformer.notebook.widget_messages import ReplySource, WidgetReply, WidgetRequest
 
 MAX_MESSAGE_BYTES = 1_000_000
-"""A notebook's connection takes ten million, but other messages wait meanwhile."""
+"""Maximum size of a message to the page. A notebook's connection takes ten million, but others wait meanwhile."""
 MAX_STATIC_PAGE_BYTES = 8_000_000
-"""Of the page that replaces the widget where there is no kernel; a larger one is made with less detail."""
+"""Maximum size of the page that replaces the widget where there is no kernel; a larger one is made with less detail."""
 
 
 class Explorer(anywidget.AnyWidget):
-    """The explorer in a notebook cell."""
+    """The explorer as a notebook widget (anywidget)."""
 
     _esm = script()
     start = traitlets.Dict().tag(sync=True)
@@ -28,7 +28,7 @@ class Explorer(anywidget.AnyWidget):
         self.on_msg(self._on_message)
 
     def _on_message(self, widget: Any, content: Any, buffers: Any) -> None:
-        """Answers a request from the page, as `frontend/src/page/data/messages.ts` writes it."""
+        """Reply to a request from the page, as `frontend/src/page/data/messages.ts` writes it."""
         if not (isinstance(content, dict) and isinstance(content.get("id"), str)):
             return
         body = content.get("body")
@@ -44,7 +44,7 @@ class Explorer(anywidget.AnyWidget):
             self.send(content | {"status": reply.status, "headers": reply.headers}, buffers=[piece])
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        """Adds a page that is shown where there is no widget, and kept when the notebook is exported."""
+        """Add a static page, shown where there is no widget, and kept when the notebook is exported."""
         representation = super()._repr_mimebundle_(**options)
         bundle, metadata = representation if isinstance(representation, tuple) else (representation or {}, {})
         return bundle | {"text/plain": repr(self), "text/html": self._page()}, metadata
@@ -60,5 +60,5 @@ class Explorer(anywidget.AnyWidget):
 
 
 def pieces_of(body: bytes) -> list[bytes]:
-    """A body split into messages that a notebook can carry; an empty body is one message."""
+    """Split a reply's body into messages that a notebook can carry; an empty body is one message."""
     return [body[first : first + MAX_MESSAGE_BYTES] for first in range(0, len(body), MAX_MESSAGE_BYTES)] or [b""]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WidgetRequest:
-    """A request, as the page would send it to a server."""
+    """A request of the notebook widget, as the page would send it to a server."""
 
     method: str
     path: str
@@ -25,7 +25,7 @@ class WidgetRequest:
 
 @dataclass
 class WidgetReply:
-    """The response to a request."""
+    """The reply to a request of the notebook widget."""
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)
@@ -36,16 +36,16 @@ Reply = Callable[[WidgetReply], None]
 
 
 class ReplySource(Protocol):
-    """Takes requests and replies to them, at once or later, from any thread."""
+    """Replies to the notebook widget's requests, at once or later, from any thread."""
 
     saved: bool
-    """Whether there is only one saved trace, and no model to ask for others."""
+    """Whether replies come from one saved trace only, without a model to make others."""
 
     def ask(self, request: WidgetRequest, reply: Reply) -> None: ...
 
 
 class RepliesFromTrace:
-    """Replies with one trace, packed as in a saved page."""
+    """Replies to the notebook widget with one trace, packed as in a saved page."""
 
     saved = True
 
@@ -58,7 +58,7 @@ class RepliesFromTrace:
 
 
 class RepliesFromModel:
-    """Calls the routes of `glassformer.server` for a translator, in a thread of its own; no socket is opened."""
+    """Replies to the notebook widget through the server's routes, in a thread of its own; no socket is opened."""
 
     saved = False
 

@@ -11,7 +11,7 @@ MAX_FILE_BYTES = 1_000_000
 
 
 class APIKeys:
-    """The keys that a server accepts. A server without keys needs none."""
+    """The API keys that a server accepts. Without keys, requests need none."""
 
     def __init__(self, keys: list[str]) -> None:
         self._digests = [_digest(key) for key in keys]
@@ -35,7 +35,7 @@ def _digest(key: str) -> bytes:
 
 
 def read_keys(path: Path) -> APIKeys:
-    """One key per line; blank lines and lines that begin with # are skipped."""
+    """Read API keys from a file, one per line; blank lines and lines that begin with # are skipped."""
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_FILE_BYTES + 1)

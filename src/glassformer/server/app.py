@@ -26,11 +26,11 @@ from glassformer.server.state import ServerState
 
 DIRECT_ROUTES = {("GET", "/health"), *(("POST", path) for path in TRANSLATE_PATHS)}
 NO_TELEMETRY: Any = {"auto_configure": False, "tracing": False, "metrics": False, "logs": False}
-"""Turns off FastAPI's own telemetry: this server sends nothing but responses."""
+"""Options that turn off FastAPI's own telemetry: this server sends nothing but responses."""
 
 
 def make_app(state: ServerState, hosts: Sequence[str] = ()) -> ProtectionMiddleware:
-    """The ASGI app. `hosts`: names that clients may use for the server, besides localhost and IP addresses."""
+    """Make the ASGI app. `hosts`: names that clients may use for the server, besides localhost and IP addresses."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -72,8 +72,10 @@ def make_app(state: ServerState, hosts: Sequence[str] = ()) -> ProtectionMiddlew
 
 
 def direct_endpoints(routes: Sequence[BaseRoute]) -> dict[RouteKey, ASGIApp]:
-    """Endpoints of the most frequent requests, to be called without FastAPI, whose own processing takes longer than
-    they do; they parse their requests themselves."""
+    """Endpoints of the most frequent requests, to be called without FastAPI.
+
+    FastAPI's own processing takes longer than they do. They parse their requests themselves.
+    """
     return {
         (method, route.path): _without_fastapi(route)
         for route in routes
@@ -138,12 +140,18 @@ def _openapi(app: FastAPI, state: ServerState) -> dict[str, Any]:
     return app.openapi_schema
 
 
+ROUTING_ERRORS = {
+    404: "There is nothing at this path. /docs lists all routes.",
+    405: "This path does not support this method. /docs lists all routes.",
+}
+
+
 def as_http_error(error: Exception) -> HTTPError:
-    """The error that a client gets for this exception."""
+    """The HTTP error that a client gets for this exception."""
     if isinstance(error, HTTPError):
         return error
     if isinstance(error, HTTPException):
-        return HTTPError(error.status_code, f"{error.detail}.")
+        return HTTPError(error.status_code, ROUTING_ERRORS.get(error.status_code, f"{error.detail}."))
     if isinstance(error, GlassformerError):
         return HTTPError(422, str(error))
     return HTTPError(422, "A parameter in the URL is invalid.")

@@ -8,7 +8,10 @@ Item = TypeVar("Item")
 
 
 class FairQueue(Generic[Item]):
-    """Waiting items by owner. An owner with one item does not wait behind all of another owner's hundred."""
+    """Fair queue: round-robin over owners (clients), first in first out within one.
+
+    An owner with one item does not wait behind all of another owner's hundred.
+    """
 
     def __init__(self) -> None:
         self._by_owner: OrderedDict[Hashable, deque[Item]] = OrderedDict()
@@ -18,13 +21,13 @@ class FairQueue(Generic[Item]):
         return self._count
 
     def add(self, owner: Hashable, items: Sequence[Item]) -> None:
-        """Append items after the owner's others; a new owner joins at the end of the round."""
+        """Append items to an owner's (client's) queue; a new owner joins at the end of the round."""
         if items:
             self._by_owner.setdefault(owner, deque()).extend(items)
             self._count += len(items)
 
     def first(self) -> Item:
-        """The item that `take` would return."""
+        """The item that `take` would return, without removing it."""
         return next(iter(self._by_owner.values()))[0]
 
     def take(self) -> Item:

@@ -35,7 +35,7 @@ _meanings = cache(FigureOptions.meanings)
 
 
 def _option(name: str, schema: dict[str, Any] | None = None) -> Any:
-    """A figure's option as a query parameter, with its meaning."""
+    """Declare an option of figures as a query parameter, with its description."""
     return Query(None, description=_meanings()[name], json_schema_extra=schema)
 
 

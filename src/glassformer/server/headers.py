@@ -13,7 +13,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-"""Sent with every response, unless its route sets another value."""
+"""Default headers, sent with every response unless its route sets another value."""
 ENCODED_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 CLOSE = (b"connection", b"close")
 

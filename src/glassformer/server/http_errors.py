@@ -3,7 +3,7 @@
 from glassformer.errors import GlassformerError
 
 MAX_MESSAGE_CHARACTERS = 600
-"""Of an error message in a response: it may quote long input."""
+"""Maximum length of an error message in a response: it may quote long input."""
 
 
 class HTTPError(GlassformerError):
@@ -13,7 +13,7 @@ class HTTPError(GlassformerError):
         super().__init__(message)
         self.status = status
         self.retry_after = retry_after
-        """Seconds to wait before retrying."""
+        """Seconds to wait before retrying; None to say nothing about it."""
 
 
 class ClientDisconnectedError(Exception):
@@ -21,7 +21,7 @@ class ClientDisconnectedError(Exception):
 
 
 def busy(message: str, seconds: int = 1) -> HTTPError:
-    """503 Service Unavailable, with the seconds after which to retry."""
+    """Make a 503 Service Unavailable error, with the seconds after which to retry."""
     return HTTPError(503, message, seconds)
 
 

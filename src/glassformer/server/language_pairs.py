@@ -12,27 +12,27 @@ AUTO = "auto"
 
 @dataclass(frozen=True)
 class LanguagePair:
-    """Source and target language; None keeps the model's default."""
+    """Source and target language of a request; None keeps the model's default."""
 
     source: str | None
     target: str | None
 
 
 class LanguagePairs:
-    """The languages that `/languages` lists and that requests may name."""
+    """The language codes that requests may name and `/languages` lists, and a tokenizer per pair."""
 
     def __init__(self, tokenizer: AnyTokenizer | IdsOnly, named: tuple[str, str] | None, max_cached: int) -> None:
         self._tokenizer = tokenizer
         self.known = list(tokenizer.settings.languages) if isinstance(tokenizer, ForeignTokenizer) else []
         """Language codes of a multilingual model; empty for a model of one pair."""
         self.named = named
-        """The codes of a model of one pair, if its user gave them."""
+        """Source and target language code of a model of one pair, if given by the user."""
         self._cache: OrderedDict[LanguagePair, AnyTokenizer] = OrderedDict()
         self._max_cached = max_cached
         self._lock = threading.Lock()
 
     def tokenizer(self, source: str | None, target: str | None) -> AnyTokenizer | IdsOnly:
-        """The tokenizer for these languages. A model of one pair accepts any codes, unless its user gave them."""
+        """The tokenizer for these languages. A model of one pair accepts any codes, unless the user gave its codes."""
         source, target = (None if code in (None, "", AUTO) else code for code in (source, target))
         if not self.known:
             self._check(source, target)
@@ -57,7 +57,7 @@ class LanguagePairs:
                 )
 
     def listed(self) -> list[dict[str, object]]:
-        """In LibreTranslate's format: each language with its possible targets."""
+        """All languages in LibreTranslate's format, each with its possible targets."""
         if self.known:
             return [
                 {"code": code, "name": code, "targets": [other for other in self.known if other != code]}
@@ -70,7 +70,7 @@ class LanguagePairs:
         ]
 
     def detected(self) -> dict[str, object] | None:
-        """The source language of a model of one pair. Nothing is detected, so the confidence is 0."""
+        """The source language of a model of one pair, with confidence 0: nothing is really detected."""
         if self.known:
             return None
         return {"language": (self.named or ("source", "target"))[0], "confidence": 0.0}

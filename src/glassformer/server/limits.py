@@ -14,8 +14,8 @@ class Limits(Settings):
     """Limits on what one client, and all clients together, may use."""
 
     connections: Count = 4096
-    """Open connections; for one more, the one that has waited longest without a request is closed, or else the new one
-    is answered with 503."""
+    """Open connections; for one more, the one that has waited longest without a request is closed,
+    or else the new one is answered with 503."""
     header_seconds: Seconds = 8
     """Time for a request's headers, from the connection or their first byte; then the connection is closed."""
     header_bytes: Annotated[int, Field(ge=1024)] = 16 * 1024
@@ -47,14 +47,14 @@ class Limits(Settings):
     tracing: Count = 1
     """Traces, what-ifs, head rankings, figures, exported files and pronoun analyses computed at once."""
     tracing_waiting: Count = 16
-    """How many of these may wait; one more is answered with 503."""
+    """Traces, what-ifs and other such computations that may wait; one more is answered with 503."""
     trace_tokens: Count = 128
     """Tokens of a traced text, or of its given target; more are answered with 413."""
     trace_beam: Annotated[int, Field(ge=1, le=1000)] = 8
     """Largest beam size of a traced search; a larger one is answered with 422."""
     changes: Count = 64
     """Changes in a what-if, including those of the trace it starts from; more are answered with 413."""
-    who_translations: Count = 1000
+    pronoun_translations: Count = 1000
     """Translations per pronoun analysis; longer sentences get fewer trial words, or are answered with 422."""
     traces: Count = 32
     """Stored traces; the least recently used is evicted first."""
@@ -63,7 +63,7 @@ class Limits(Settings):
     answer_bytes: Count = 64 * 2**20
     """Size of one tensor, weight or exported file; more is answered with 413."""
     sending_bytes: Count = 256 * 2**20
-    """Size of all of these being sent at once; more is answered with 503."""
+    """Size of all tensors, weights and exported files being sent at once; more is answered with 503."""
     languages: Count = 16
     """Language pairs whose tokenizers are cached, for multilingual models."""
     stop_seconds: Seconds = 5

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from glassformer.server.headers import raw_error_response
 
 TRANSLATE_PATHS = ("/api/translate", "/translate")
-"""Routes that wait for the model."""
+"""Paths of the translation routes, which wait for the model."""
 BUSY_MESSAGE = "Too many requests are in progress. Try again in a moment."
 BUSY_RESPONSE = raw_error_response(HTTPStatus.SERVICE_UNAVAILABLE, BUSY_MESSAGE, (b"retry-after", b"1"))
 HEAD = re.compile(rb"POST (/api/translate|/translate) HTTP/1\.1\r\n((?:[A-Za-z-]+:[ -~]*\r\n)+)\r\n")
@@ -22,7 +22,7 @@ DIGITS = re.compile(rb" ?([0-9]{1,9})")
 
 
 def route_of_complete_request(data: bytes) -> bytes | None:
-    """The route, if this is exactly one complete plain translation request: nothing missing, nothing after it."""
+    """The route, if the bytes are exactly one complete plain translation request: nothing missing, nothing after."""
     head = HEAD.match(data)
     if head is None or SPECIAL_HEADER.search(head[2]):
         return None
@@ -33,7 +33,7 @@ def route_of_complete_request(data: bytes) -> bytes | None:
 
 @dataclass
 class RequestSlots:
-    """Counts translation requests, and says whether one more can be accepted.
+    """Counter of translation requests that says whether one more can be accepted.
 
     An event loop reads from all its connections before it starts to answer, so a request counts from the moment it was
     read; otherwise hundreds would be parsed before the first of them occupies its slot.
@@ -41,9 +41,9 @@ class RequestSlots:
 
     capacity: int
     running: Callable[[], int]
-    """Occupied slots, including those of clients that have left but whose work has not ended."""
+    """Function that counts occupied slots, including those of clients that have left but whose work has not ended."""
     received: int = 0
-    """Requests that were read completely and are not yet answered."""
+    """Number of requests that were read completely and are not yet answered."""
 
     def is_full(self) -> bool:
         return self.received >= self.capacity or self.running() >= self.capacity

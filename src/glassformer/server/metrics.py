@@ -9,7 +9,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class MetricCounter:
-    """A number that only grows, one per set of labels."""
+    """Prometheus counter: a number that only grows, one per set of labels."""
 
     kind = "counter"
 
@@ -31,7 +31,7 @@ class MetricCounter:
 
 
 class MetricGauge:
-    """A current value, read whenever the metrics are requested."""
+    """Prometheus gauge: a current value, read whenever the metrics are requested."""
 
     kind = "gauge"
 
@@ -43,7 +43,7 @@ class MetricGauge:
 
 
 class MetricHistogram:
-    """Counts of observed values by upper bound, one histogram per set of labels."""
+    """Prometheus histogram: counts of observed values by upper bound, one histogram per set of labels."""
 
     kind = "histogram"
 
@@ -115,7 +115,7 @@ class Metrics:
 
 
 def format_labels(labels: Labels) -> str:
-    """{route="/health",status="200"}"""
+    """Labels in Prometheus's text format: {route="/health",status="200"}."""
     if not labels:
         return ""
     return "{" + ",".join(f'{name}="{_escape(value)}"' for name, value in labels) + "}"

@@ -33,26 +33,26 @@ PAGE_POLICY = (
 )
 FIGURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
 PUBLIC_PATHS = ("/", "/docs", "/openapi.json", "/health", "/languages", "/frontend/settings")
-"""Need no API key: the page, the API's description, the server's status. `/assets/...` needs none either."""
+"""Paths that need no API key: the page, the API's description, the server's status. `/assets/...` needs none either."""
 LINKABLE_PATHS = ("/", "/docs")
-"""Pages that other sites may link to."""
+"""Paths of pages that other sites may link to."""
 OTHER_SITES = ("cross-site", "same-site")
 """Values of Sec-Fetch-Site for pages that are not ours; another port of this machine is the "same site"."""
 CROSS_SITE = "Requests from other sites' pages are not allowed."
 INTERNAL_ERROR = "Internal server error. The server's log has the details."
 KEY_IN_BODY_PATHS = ("/translate", "/detect")
-"""LibreTranslate's clients put their key into the body here; the route checks it."""
+"""Paths where LibreTranslate's clients put their key into the body; the route checks it."""
 RouteKey = tuple[str, str]
-"""Method and path."""
+"""Method and path of a route."""
 LOG_INTERVAL_SECONDS = 10
-"""Minimum between two logged internal errors; those in between are only counted."""
+"""Minimum time between two logged internal errors; those in between are only counted."""
 DISCARD_FACTOR = 8
-"""Times `body_bytes` that are read and discarded after a 413, so that a client still sending can read the response."""
+"""Bytes discarded after a 413, as a multiple of `body_bytes`, so that a client still sending can read the response."""
 
 
 @dataclass(frozen=True)
 class AccessPolicy:
-    """What the middleware checks requests against."""
+    """Access policy of the middleware: limits, API keys, host names, and whether the server is full."""
 
     limits: Limits
     metrics: Metrics
@@ -64,16 +64,16 @@ class AccessPolicy:
 
 
 class ProtectionMiddleware:
-    """ASGI middleware around the app."""
+    """ASGI middleware that checks every request before it reaches the app, and adds default headers to responses."""
 
     def __init__(self, app: ASGIApp, policy: AccessPolicy, direct: Mapping[RouteKey, ASGIApp] | None = None) -> None:
         self.app, self.policy = app, policy
         self.direct = direct or {}
         """Endpoints of the most frequent requests, by method and path; they are called without the app."""
         self.under_way = 0
-        """Requests that are not yet answered."""
+        """Number of requests that are not yet answered."""
         self.reading = 0
-        """Bytes received of bodies that are not yet complete."""
+        """Number of bytes received of request bodies that are not yet complete."""
         self._logged_at = -math.inf
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -108,7 +108,7 @@ class ProtectionMiddleware:
             self.policy.metrics.latency.observe(time.perf_counter() - began, route=route)
 
     def _log_exception(self, scope: Scope) -> None:
-        """At most once per interval: a flood of errors must not fill the disk."""
+        """Log an internal error, at most once per interval: a flood of errors must not fill the disk."""
         if (now := time.monotonic()) - self._logged_at > LOG_INTERVAL_SECONDS:
             self._logged_at = now
             logger.exception("%s %r", scope["method"], scope["path"])
@@ -117,7 +117,7 @@ class ProtectionMiddleware:
         headers = scope["headers"]
         size = sum(len(name) + len(value) + 4 for name, value in headers) + len(scope["raw_path"])
         if size + len(scope["query_string"]) > (limit := self.policy.limits.header_bytes):
-            raise HTTPError(431, f"The headers have more than {limit:,} bytes.")
+            raise HTTPError(431, f"The URL and headers have more than {limit:,} bytes. Send fewer or shorter ones.")
         host = _header(headers, b"host") or ""
         if not self._is_own_host(host):
             raise HTTPError(
@@ -136,7 +136,7 @@ class ProtectionMiddleware:
             raise busy(BUSY_MESSAGE)  # before its body is read
 
     def _is_own_host(self, host: str) -> bool:
-        """Under DNS rebinding, a browser sends the other site's name as Host; an IP address is no site's name."""
+        """Whether Host names this server (under DNS rebinding it names another site); any IP address is accepted."""
         name = _host_name(host)
         return name is not None and (name in ("localhost", *self.policy.hosts) or _is_ip_address(name))
 
@@ -148,7 +148,7 @@ class ProtectionMiddleware:
             return False
 
     async def _read_body(self, scope: Scope, receive: Receive) -> bytes:
-        """The complete body, if it is small enough and arrives in time."""
+        """Read the complete body of a request, if it is small enough and arrives in time."""
         limit = self.policy.limits.body_bytes
         length = _header(scope["headers"], b"content-length")
         if length is not None and length.isdecimal() and int(length[:20]) > limit:
@@ -160,7 +160,8 @@ class ProtectionMiddleware:
                 return await self._receive_all(receive, limit)
         except TimeoutError:
             raise HTTPError(
-                408, f"The body did not arrive within {self.policy.limits.body_seconds:g} seconds. Send it faster."
+                408,
+                f"The body did not arrive within {self.policy.limits.body_seconds:g} seconds. Send less per request.",
             ) from None
 
     async def _receive_all(self, receive: Receive, limit: int) -> bytes:
@@ -184,12 +185,12 @@ class ProtectionMiddleware:
 
 
 class ResponseWriter:
-    """`send` that adds the default headers to every response."""
+    """ASGI `send` that adds the default headers to every response."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self.status = 0
-        """0 until the response has started."""
+        """HTTP status of the response; 0 until it has started."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -200,8 +201,10 @@ class ResponseWriter:
         await self._send(message)
 
     async def send_error(self, error: HTTPError, receive: Receive, max_discard: int) -> None:
-        """The error as a response, if none has started. After a 413, the rest of the body is read and discarded, up to
-        `max_discard` bytes."""
+        """Send an error as the response, if no response has started.
+
+        After a 413, the rest of the body is read and discarded, up to `max_discard` bytes.
+        """
         if self.status:
             return
         body = json.dumps({"error": printable(str(error))}, ensure_ascii=False).encode()
@@ -236,7 +239,7 @@ def _too_large(limit: int) -> HTTPError:
 
 
 def _replay(body: bytes, receive: Receive) -> Callable[[], Awaitable[Message]]:
-    """`receive` for the app: first the body, which has already been read, then whatever comes."""
+    """ASGI `receive` for the app: first the body, which has already been read, then further messages."""
     replayed = False
 
     async def receive_again() -> Message:
@@ -280,7 +283,7 @@ def _is_ip_address(name: str) -> bool:
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """OpenAPI's description of these error responses."""
+    """OpenAPI's description of the error responses with these statuses."""
     from glassformer.server.schemas import ErrorResponse
 
     return {status: {"model": ErrorResponse} for status in statuses}

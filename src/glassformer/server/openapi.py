@@ -31,7 +31,7 @@ TRACE_PATH = "/api/explore/{id}"
 
 
 def describe(app: FastAPI, limits: Limits, requires_key: bool) -> dict[str, Any]:
-    """The OpenAPI document, including the bodies that routes parse themselves."""
+    """Make the OpenAPI document, including the bodies that routes parse themselves."""
     document = get_openapi(title=app.title, version=app.version, routes=app.routes)
     _, bodies = models_json_schema([(kind, "validation") for kind in REQUEST_BODIES], ref_template=SCHEMAS + "{model}")
     schemas = document["components"]["schemas"]
@@ -68,7 +68,7 @@ def _add_error_responses(operation: dict[str, Any]) -> None:
 
 
 def _remove_null_from_parameters(operation: dict[str, Any]) -> None:
-    """A query parameter can be omitted, but it cannot be null."""
+    """Remove null from the types of query parameters: these can be omitted, but they cannot be null."""
     for parameter in operation.get("parameters", ()):
         schema = parameter["schema"]
         kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
@@ -78,7 +78,7 @@ def _remove_null_from_parameters(operation: dict[str, Any]) -> None:
 
 
 def _add_limits(schemas: dict[str, Any], limits: Limits) -> None:
-    """This server's own limits, so that a client need not discover them through refusals."""
+    """Add this server's limits to the schemas, so that a client need not discover them through refusals."""
     text = {"maxLength": limits.characters}
     nonempty = text | {"minLength": 1}
     _narrow(schemas["TranslateRequest"], text={**text, "maxItems": limits.texts})
@@ -91,7 +91,7 @@ def _add_limits(schemas: dict[str, Any], limits: Limits) -> None:
 
 
 def _narrow(schema: dict[str, Any], **bounds: dict[str, int]) -> None:
-    """Each of JSON Schema's bounds applies to one type and ignores the others, so it may stand beside `anyOf`."""
+    """Add bounds to a schema's properties; each applies to one JSON type, so it may stand beside `anyOf`."""
     for name, narrower in bounds.items():
         option = schema["properties"][name]
         kinds = [option, *option.pop("anyOf", ())]
@@ -104,7 +104,7 @@ def _narrow(schema: dict[str, Any], **bounds: dict[str, int]) -> None:
 
 
 def _add_links(paths: dict[str, Any]) -> None:
-    """Links from the id of a new trace to the routes that take it."""
+    """Add OpenAPI links from the id of a new trace to the routes that take it."""
     links = {
         operation["operationId"]: {"operationId": operation["operationId"], "parameters": {"id": "$response.body#/id"}}
         for path, methods in paths.items()

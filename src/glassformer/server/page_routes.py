@@ -29,7 +29,7 @@ MEDIA_TYPES = {
     ".map": "application/json",
     ".woff2": "font/woff2",
 }
-"""By suffix; other files in the page's folder are not served."""
+"""Media types by file suffix; files with other suffixes are not served."""
 STYLE = (
     "body{font:16px/1.5 system-ui;max-width:46rem;margin:2rem auto;padding:0 1rem}code{background:#8882;padding:0 .2em}"
 )
@@ -55,8 +55,10 @@ def page_files(folder: Path = FOLDER) -> dict[str, PageFile]:
 def routes(
     table: dict[str, PageFile], model: str, version: str, describe: Callable[[], dict[str, Any]], read_pool: WorkerPool
 ) -> APIRouter:
-    """`describe` returns the OpenAPI document, from which /docs is made; the first call is slow, so it runs in
-    `read_pool`."""
+    """Routes of the web page and of /docs, which is made from the OpenAPI document that `describe` returns.
+
+    The first call of `describe` is slow, so it runs in `read_pool`.
+    """
     router = APIRouter(include_in_schema=False)
 
     @router.get("/")

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request, Response
 
 from glassformer.coreference import PronounReading, resolve_pronoun
-from glassformer.coreference.question_cost import tries_within
+from glassformer.coreference.translation_budget import tries_within
 from glassformer.decoding import Beam
 from glassformer.server.http_errors import HTTPError
 from glassformer.server.request_batching import Ticket
@@ -17,13 +17,13 @@ def routes(state: ServerState) -> APIRouter:
     router = APIRouter()
 
     @router.post(
-        "/api/who",
+        "/api/pronoun",
         response_model=PronounResponse,
         responses=ERROR_RESPONSES,
         openapi_extra=request_body(PronounRequest),
         summary="Which noun the model takes a pronoun to mean: evidence for each candidate, and a verdict.",
     )
-    async def who(request: Request) -> Response:
+    async def pronoun(request: Request) -> Response:
         body = await read_body(request, PronounRequest)
         state.service.check_size([body.text])
         # Its translations wait in the shared queue and can be cancelled; the rest is as short as a trace.
@@ -36,20 +36,20 @@ def routes(state: ServerState) -> APIRouter:
 
 
 def analyse_pronoun(state: ServerState, body: PronounRequest, ticket: Ticket) -> PronounResponse:
-    """`glassformer.coreference.resolve_pronoun`, within the server's limits."""
+    """Run `glassformer.coreference.resolve_pronoun` within the server's limits."""
     if not body.text.strip():
         raise HTTPError(422, "The text is blank. Send a sentence with a pronoun.")
     search = Beam(size=state.service.beam(None))
     translator = state.service.translator(body.source_language, body.target_language, search, ticket)
     check_length(state.limits, len(translator.tokenizer.encode(body.text, "source")))
-    swap = None if body.instead is None else (body.instead.old, body.instead.new)
+    swap = None if body.swap is None else (body.swap.old, body.swap.new)
     if swap is not None:
         check_length(state.limits, len(translator.tokenizer.encode(" ".join([body.text, swap[1]]), "source")))
-    limit = state.limits.who_translations
+    limit = state.limits.pronoun_translations
     tries = tries_within(limit, body.text, body.word, body.candidates, swap is not None)
     result = resolve_pronoun(translator, body.text, body.word, body.candidates, swap, tries=tries)
     readings = [_reading(reading) for reading in result.readings]
-    return PronounResponse(swap=result.swap, found=result.found, tries=tries, readings=readings)
+    return PronounResponse(swap=result.swap, swap_searched=result.swap_searched, tries=tries, readings=readings)
 
 
 def _reading(reading: PronounReading) -> PronounReadingOut:

@@ -34,23 +34,24 @@ from glassformer.server.metrics import Metrics
 
 logger = logging.getLogger("glassformer.server")
 STOPPING = "The server is stopping. Try again in a moment."
+SEARCH_FAILED = "The search failed with an internal error. The server's log has the details."
 MAX_GROUPS_PER_WORKER = 4
-"""Each group may take the memory of a whole worker."""
+"""Maximum number of groups per worker thread; each group may take the memory of a whole worker."""
 MAX_TASK_NUMBERS = 2**31
-"""Task numbers are 32 bits wide in C."""
+"""Number of different task numbers, which are 32 bits wide in C."""
 
 
 class GroupKey(NamedTuple):
-    """What searches must have in common to share a batch."""
+    """Key of a group: what searches must have in common to share a batch."""
 
     search: SearchSettings
     reads_tokens: bool
-    """Whether their rules read tokens, which the native search does not support."""
+    """Whether the searches' rules read tokens, which the native search does not support."""
 
 
 @dataclass(eq=False)
 class Job:
-    """One sentence of a request."""
+    """One sentence of a request, to be searched in a batch."""
 
     arrival: int
     task: SearchTask
@@ -72,17 +73,17 @@ class Ticket:
         self.done = threading.Event()
 
     def search(self, requests: Sequence[Request], search: SearchSettings) -> list[list[Hypothesis]]:
-        """The hypotheses of each sentence, best first; waits in the queue."""
+        """Search a request's sentences, after waiting in the queue; returns the hypotheses of each, best first."""
         return self._batcher.search(self, requests, search)
 
     def cancel(self, why: BaseException) -> None:
-        """Drop the waiting sentences, and raise `why` in the thread that waits for them."""
+        """Drop the request's waiting sentences, and raise `why` in the thread that waits for them."""
         self._batcher.cancel(self, why)
 
 
 @dataclass(eq=False)
 class Group:
-    """Searches with the same key that a worker runs."""
+    """A batch of searches with the same key, run by one worker thread."""
 
     key: GroupKey
     batch_search: BatchSearch | None = None
@@ -90,7 +91,7 @@ class Group:
 
 
 class Batcher:
-    """An engine that many threads may call at once, each through a `Ticket`."""
+    """Continuous batching over requests: an engine that many threads may call at once, each through a `Ticket`."""
 
     def __init__(self, engine: Engine, eos: int, max_waiting: int, metrics: Metrics) -> None:
         self.engine, self.eos, self.max_waiting, self.metrics = engine, eos, max_waiting, metrics
@@ -113,12 +114,12 @@ class Batcher:
 
     @property
     def waiting(self) -> int:
-        """Sentences in the queues."""
+        """Number of sentences waiting in the queues."""
         return sum(map(len, list(self._queues.values())))
 
     @property
     def under_way(self) -> int:
-        """Sentences being searched."""
+        """Number of sentences being searched."""
         return self._under_way
 
     def search(self, ticket: Ticket, requests: Sequence[Request], search: SearchSettings) -> list[list[Hypothesis]]:
@@ -197,7 +198,7 @@ class Batcher:
                     del groups[key]
 
     def _fill(self, groups: dict[GroupKey, "Group"]) -> bool:
-        """Let sentences join, longest waiting first; False when the server stops."""
+        """Let waiting sentences join the groups, longest waiting first; False when the server stops."""
         with self._changed:
             if not groups:
                 self._idle += 1
@@ -265,11 +266,11 @@ class Batcher:
         """Report the error to all requests of this group; the next one starts with a new batch search."""
         is_internal = not isinstance(error, GlassformerError)
         if is_internal:
-            logger.exception("The search failed.")
+            logger.exception("The search failed")
         with self._changed:
             group.batch_search = None
             for job in group.jobs.values():
-                self._fail(job.ticket, HTTPError(500, "The search failed.") if is_internal else error)
+                self._fail(job.ticket, HTTPError(500, SEARCH_FAILED) if is_internal else error)
 
     def _discard(self, group: "Group") -> None:
         with self._changed:
@@ -310,7 +311,7 @@ class Batcher:
 
 
 class UnbatchedSearch:
-    """Makes a `BatchSearch` of an engine that takes sentences only all at once."""
+    """Adapter that makes a `BatchSearch` of an engine that takes sentences only all at once, such as CTranslate2."""
 
     def __init__(self, engine: Engine, search: SearchSettings) -> None:
         self._engine, self._settings = engine, search

@@ -11,24 +11,24 @@ from starlette.requests import Request
 
 from glassformer.errors import SettingsError
 from glassformer.server.http_errors import HTTPError
-from glassformer.settings import reject_constant, reject_duplicate_keys
+from glassformer.settings import reject_constant, reject_duplicate_keys, validation_message
 
 Body = TypeVar("Body", bound=BaseModel)
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
 MAX_FORM_FIELDS = 100
-"""The forms of this API have a handful."""
+"""Maximum number of fields in a form; the forms of this API have a handful."""
 MAX_INLINE_BYTES = 16 * 1024
-"""Larger bodies are parsed in a thread, so that half a megabyte of brackets does not block the event loop."""
+"""Maximum size of a body parsed in the event loop; larger ones are parsed in a thread, so as not to block it."""
 
 
 async def read_body(request: Request, kind: type[Body]) -> Body:
-    """The JSON body as an instance of `kind`; an unknown option is an error that names it."""
+    """Parse the JSON body of a request as `kind`; an unknown option is an error that names it."""
     return await _parse(_parse_strictly, await request.body(), _content_type(request), kind)
 
 
 async def read_body_leniently(request: Request, kind: type[Body]) -> Body:
-    """The JSON body or form, as other servers read it: numbers may be strings, and unknown fields are ignored."""
+    """Parse a JSON body or form as other servers do: numbers may be strings, and unknown fields are ignored."""
     return await _parse(_parse_leniently, await request.body(), _content_type(request), kind)
 
 
@@ -45,7 +45,7 @@ def _parse_strictly(body: bytes, content_type: str, kind: type[Body]) -> Body:
     except SettingsError as error:
         raise HTTPError(422, str(error)) from None
     except ValidationError as error:
-        raise HTTPError(422, _sentence(error)) from None
+        raise HTTPError(422, validation_message(error, kind)) from None
     except TypeError:
         raise HTTPError(422, "The body has an option with an invalid name.") from None
 
@@ -57,7 +57,7 @@ def _parse_leniently(body: bytes, content_type: str, kind: type[Body]) -> Body:
     try:
         return kind.model_validate(table)
     except ValidationError as error:
-        raise HTTPError(400, f"Invalid request: {_sentence(error)}") from None
+        raise HTTPError(400, f"Invalid request: {validation_message(error, kind)}") from None
 
 
 def from_json(body: bytes, content_type: str) -> dict[str, Any]:
@@ -72,12 +72,12 @@ def from_json(body: bytes, content_type: str) -> dict[str, Any]:
     except ValueError as error:
         raise HTTPError(400, f"The body is not valid JSON: {error}.") from None
     if not isinstance(table, dict):
-        raise HTTPError(422, f"The body must be a JSON object with options, not a {type(table).__name__}.")
+        raise HTTPError(422, "The body must be a JSON object with named options.")
     return table
 
 
 def from_form(body: bytes) -> dict[str, Any]:
-    """A field that occurs several times becomes a list."""
+    """Parse a form; a field that occurs several times becomes a list."""
     try:
         pairs = parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=False, max_num_fields=MAX_FORM_FIELDS)
     except UnicodeDecodeError as error:
@@ -92,11 +92,6 @@ def from_form(body: bytes) -> dict[str, Any]:
         else:
             table[name] = value
     return table
-
-
-def _sentence(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg'].removesuffix('.')}."
 
 
 def _content_type(request: Request) -> str:

@@ -1,4 +1,4 @@
-"""Request and response bodies. OpenAPI's descriptions are made from these classes and the texts below their fields."""
+"""Schemas of request and response bodies; their docstrings are the descriptions in the OpenAPI document."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -11,7 +11,7 @@ from glassformer.settings import Settings
 
 
 def reject_nul(text: str) -> str:
-    """Text that a file could hold."""
+    """Reject a text that contains the NUL character."""
     if "\0" in text:
         raise ValueError("The text contains the NUL character (U+0000). Remove it.")
     return text
@@ -20,16 +20,16 @@ def reject_nul(text: str) -> str:
 Text = Annotated[str, AfterValidator(reject_nul)]
 
 
-def check_count(value: Any) -> Any:
-    """A whole number, or its digits as a form sends them; `true` is not a number."""
+def check_alternatives(value: Any) -> Any:
+    """Check that a value is a whole number, or its digits as a form sends them; `true` is not a number."""
     if isinstance(value, bool) or (isinstance(value, str) and not re.fullmatch("[0-9]{1,3}", value)):
-        raise ValueError("is not a whole number")
+        raise ValueError("alternatives should be a whole number from 0 to 999.")
     return value
 
 
 FormCount = Annotated[
     int,
-    BeforeValidator(check_count),
+    BeforeValidator(check_alternatives),
     Field(ge=0, le=999),
     WithJsonSchema(
         {"anyOf": [{"type": "integer", "minimum": 0, "maximum": 999}, {"type": "string", "pattern": "^[0-9]{1,3}$"}]}
@@ -41,7 +41,7 @@ Exponent = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)]
 
 
 class TranslateRequest(Settings):
-    """`POST /api/translate`."""
+    """Request body of `POST /api/translate`."""
 
     text: Text | list[Text]
     """One text or a list of texts. One translation per text is returned, in order."""
@@ -64,7 +64,7 @@ class TranslateRequest(Settings):
 
 
 class TraceRequest(Settings):
-    """`POST /api/explore`."""
+    """Request body of `POST /api/explore`."""
 
     text: Text
     """Text to translate and trace, as one piece."""
@@ -88,7 +88,7 @@ class Replacement(Settings):
     old: Text
     """The word as it is written in the source."""
     new: Text
-    """What replaces it."""
+    """The word or words that replace it."""
     which: Index = 0
     """Which occurrence of `old`, counted from 0."""
 
@@ -107,7 +107,7 @@ class BeginWith(Settings):
 
 
 class WhatIfRequest(BaseModel):
-    """`POST /api/explore/{id}/what-if`."""
+    """Request body of `POST /api/explore/{id}/what-if`."""
 
     # Not a `Settings`: each change reports what is wrong with its own options.
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
@@ -115,7 +115,7 @@ class WhatIfRequest(BaseModel):
     changes: list[Annotated[AnyChange | ReplaceWord | BeginWith, Field(discriminator="kind")]] = Field(
         default_factory=list
     )
-    """Heads removed, edges cut, matrices replaced, in order; see `inspection.interventions.changes`."""
+    """Interventions in order, such as removed heads and attention edges; see `inspection.interventions.changes`."""
     replace: list[Replacement] = Field(default_factory=list)
     """Source words to replace, after all `changes`."""
     reference: Text | None = None
@@ -123,15 +123,15 @@ class WhatIfRequest(BaseModel):
 
 
 class PronounRequest(Settings):
-    """`POST /api/who`."""
+    """Request body of `POST /api/pronoun`."""
 
     text: Text
-    """The sentence."""
+    """The sentence that contains the pronoun."""
     word: Text = "it"
     """The ambiguous word, usually a pronoun; "it#2" is its second occurrence."""
     candidates: Annotated[list[Text], Field(min_length=2, max_length=8)] | None = None
     """Nouns of the sentence that the word may refer to. Default: those after an English determiner."""
-    instead: Replacement | None = None
+    swap: Replacement | None = None
     """Replacement that makes a second sentence. Default: one that changes the pronoun is searched for."""
     source_language: Text | None = None
     """Language of the text, for multilingual models."""
@@ -140,18 +140,18 @@ class PronounRequest(Settings):
 
 
 class LibreTranslateRequest(BaseModel):
-    """`POST /translate`, as LibreTranslate's clients send it; other fields are ignored."""
+    """Request body of `POST /translate`, as LibreTranslate's clients send it; other fields are ignored."""
 
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
     q: Text | list[Text]
     """One text or a list of texts."""
     source: Text = "auto"
-    """A code from `/languages`, or "auto"."""
+    """Source language: a code from `/languages`, or "auto"."""
     target: Text = ""
-    """A code from `/languages`."""
+    """Target language: a code from `/languages`."""
     format: Text = "text"
-    """Only "text" is supported."""
+    """Format of the text; only "text" is supported."""
     alternatives: FormCount = 0
     """Number of alternative translations."""
     api_key: Text | None = None
@@ -159,7 +159,7 @@ class LibreTranslateRequest(BaseModel):
 
 
 class DetectRequest(BaseModel):
-    """`POST /detect`, as LibreTranslate's clients send it."""
+    """Request body of `POST /detect`, as LibreTranslate's clients send it."""
 
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
@@ -178,13 +178,13 @@ class TranslationOut(BaseModel):
     score: float | None
     """Log-probability / length ** length_penalty, in nats."""
     tokens: list[str] | None = None
-    """As the model wrote them; ▁ marks a space."""
+    """Tokens as the model wrote them; ▁ marks a space."""
     log_probabilities: list[float | None] | None = None
-    """Of each token given those before it, in nats."""
+    """Log-probability of each token given those before it, in nats."""
 
 
 class WordLink(BaseModel):
-    """A target word and the source word it is aligned to: word indices, counted from 0."""
+    """A word alignment link: a target word and the source word it is aligned to; indices counted from 0."""
 
     source: int
     target: int
@@ -202,17 +202,17 @@ class TranslatedText(TranslationOut):
     source_words: list[str] | None = None
     target_words: list[str] | None = None
     alignment: list[WordLink] | None = None
-    """None for a text that was split."""
+    """Word alignment of the best translation; None for a text that was split."""
 
 
 class Translations(BaseModel):
-    """One entry per text, in order."""
+    """Response of `POST /api/translate`: one entry per text, in order."""
 
     translations: list[TranslatedText]
 
 
 class LibreTranslateResponse(BaseModel):
-    """LibreTranslate's response."""
+    """Response of `POST /translate`, in LibreTranslate's format."""
 
     translatedText: str | list[str]  # noqa: N815 - their name
     alternatives: list[str] | list[list[str]] | None = None
@@ -223,41 +223,42 @@ class ErrorResponse(BaseModel):
     """The body of every error response."""
 
     error: str
-    """One or two sentences: what was found, and what to do."""
+    """Error message of one or two sentences: what was found, and what to do."""
 
 
 class WhatIfResponse(BaseModel):
-    """The effect of the changes."""
+    """Response of a what-if: the effect of the changes on the translation."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     id: str
-    """Of the trace under the changes."""
+    """Id of the new trace, made with the changes applied."""
     manifest: Manifest
     changed_words: list[tuple[str, str]]
     """Words of the translation before the changes, and those in their place after."""
-    kept: list[float | None]
+    original_log_probabilities: list[float | None]
     """Log-probabilities that the changed model gives to the tokens of the original translation."""
     differences: list[float | None]
-    """By how much the log-probability of each of these tokens rose, in nats."""
+    """By how much the log-probability of each token of the original translation rose, in nats."""
     chrf: tuple[float, float] | None = None
     """chrF against the reference before and after the changes, from 0 to 100."""
 
 
 class HeadImportance(BaseModel):
-    """How much one translation depends on a head."""
+    """Importance of one attention head for one translation."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     at: str
     head: int
     loss: float | None
-    """Nats per token that the translation loses without the head; negative if it becomes more likely, None if
-    impossible."""
+    """Log-probability per token that the translation loses without the head, in nats.
+
+    Negative if the translation becomes more likely, None if it becomes impossible."""
 
 
 class HeadRanking(BaseModel):
-    """All heads, the most important first."""
+    """All attention heads, the most important first."""
 
     heads: list[HeadImportance]
 
@@ -270,10 +271,10 @@ class EvidenceRow(BaseModel):
     kind: str
     name: str
     values: list[float]
-    """One per candidate; larger means more evidence."""
+    """One value per candidate; larger means more evidence."""
     counted: bool
     points_to: int | None = None
-    """The candidate with the largest value; None if another is too close."""
+    """Index of the candidate with the largest value; None if another is too close."""
     note: str
 
 
@@ -287,15 +288,15 @@ class PronounReadingOut(BaseModel):
     word: str
     candidates: list[str]
     pronoun: str | None = None
-    """The word's translation; None if no word of the translation changes with any candidate."""
+    """The pronoun's translation; None if no word of the translation changes with any candidate."""
     scores: dict[str, float]
     """Log-probability of the translation with each alternative in the pronoun's place, in nats."""
     own_pronouns: list[str | None]
     evidence: list[EvidenceRow]
     verdict: int | None = None
-    """Index of the candidate; None for "undecided"."""
+    """Index of the candidate that the pronoun refers to; None for "undecided"."""
     votes: tuple[int, int]
-    """How many rows point to the verdict, and how many that count point to any candidate."""
+    """Number of counted rows of evidence that point to the verdict, and that point to any candidate."""
     preference: float | None = None
     """By how many nats the pronoun is more likely than its best alternative."""
     in_words: str
@@ -308,10 +309,10 @@ class PronounResponse(BaseModel):
 
     swap: tuple[str, str] | None = None
     """The word that differs, and its replacement in the second sentence."""
-    found: bool
+    swap_searched: bool
     """Whether the second sentence was searched for, rather than given."""
     tries: int
-    """Words that were tried in each candidate's place."""
+    """Number of words that were tried in each candidate's place."""
     readings: list[PronounReadingOut]
 
 

@@ -19,15 +19,15 @@ from glassformer.server.translation_service import ServedModel, TranslationServi
 from glassformer.server.worker_pool import WorkerPool
 
 READ_THREADS = 2
-"""Threads that copy parts of tensors."""
+"""Number of threads that copy parts of tensors."""
 FLAG = {"enum": ["0", "1", "false", "true", ""]}
-"""The values that `flag` accepts, for OpenAPI."""
+"""OpenAPI schema of a boolean query parameter: the values that `flag` accepts."""
 IMMUTABLE = "private, max-age=31536000, immutable"
 """Cache-Control of everything that belongs to a trace: its id is never reused, so it never changes."""
 
 
 class ServerState:
-    """The parts of one server."""
+    """State of one server: limits, API keys, metrics, translation service, worker pools, stored traces."""
 
     def __init__(
         self, served: ServedModel, limits: Limits, keys: APIKeys | None = None, named: tuple[str, str] | None = None
@@ -40,11 +40,11 @@ class ServerState:
         capacity = limits.tracing + limits.tracing_waiting
         self.trace_pool = WorkerPool("tracing", limits.tracing, capacity, seconds, metrics, lower_thread_priority)
         self.read_pool = WorkerPool("reading", READ_THREADS, limits.requests, seconds, metrics)
-        """For work of milliseconds, which should not wait behind a trace."""
+        """Worker pool for work of milliseconds, which should not wait behind a trace."""
         self.store = TraceStore(limits.traces, limits.trace_bytes)
         self.outgoing = OutgoingBytes(limits.sending_bytes)
         self.boot = secrets.token_hex(8)
-        """ETag of this start, so that a browser does not reuse what it cached from another model."""
+        """ETag of this start of the server, so that a browser does not reuse what it cached from another model."""
         for name, meaning, read in (
             ("requests_under_way", "Translation requests waiting or running.", lambda: self.translate_pool.count),
             ("traces_under_way", "Traces, what-ifs, figures waiting or running.", lambda: self.trace_pool.count),
@@ -75,7 +75,7 @@ class ServerState:
 
 @dataclass
 class OutgoingBytes:
-    """Bytes of large responses being sent, bounded because clients that read slowly would fill the memory."""
+    """Counter of bytes of large responses being sent, bounded because slow clients would fill the memory."""
 
     limit: int
     size: int = 0
@@ -101,7 +101,7 @@ class LargeBody:
 
 
 class LargeResponse(Response):
-    """Sent in chunks, and counted in `OutgoingBytes` until the last one is sent."""
+    """Response that is sent in chunks, and counted in `OutgoingBytes` until the last one is sent."""
 
     CHUNK_BYTES = 2**16
 
@@ -125,7 +125,7 @@ class LargeResponse(Response):
 
 
 def json_response(body: BaseModel) -> Response:
-    """A model as JSON: fields with their default value are omitted, and numbers that are not finite are null."""
+    """A pydantic model as a JSON response: default values are omitted, and numbers that are not finite are null."""
     return Response(body.model_dump_json(exclude_defaults=True), media_type="application/json")
 
 
@@ -137,9 +137,9 @@ def request_body(*kinds: type[BaseModel], content_types: tuple[str, ...] = ("app
 
 
 def flag(name: str, text: str | None) -> bool:
-    """A boolean query parameter: 1 or true, 0 or false."""
+    """Parse a boolean query parameter: 1 or true, 0 or false."""
     if text in (None, "", "0", "false"):
         return False
     if text in ("1", "true"):
         return True
-    raise HTTPError(422, f"{name} = {text!r} is neither 1 nor 0.")
+    raise HTTPError(422, f"{name} = {text!r} should be 1 or 0.")

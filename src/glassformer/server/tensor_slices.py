@@ -12,7 +12,7 @@ from glassformer.server.http_errors import HTTPError
 RANGE = re.compile(r"([0-9]{0,9})(:([0-9]{0,9}))?")
 SIZE = re.compile(r"([0-9]{1,4})x([0-9]{1,4})")
 MAX_SUMMARY_SIZE = 1024
-"""Rows or columns of a summary."""
+"""Maximum number of rows or columns of a summary."""
 MAX_FLOAT16 = 65504.0
 
 
@@ -21,11 +21,11 @@ class TensorSlice:
     """Which part of a tensor is requested, and in which precision."""
 
     rows: str | None = None
-    """Along the axis before the last: "3", "0:8", "8:"."""
+    """Rows to send, along the axis before the last: "3", "0:8", "8:"."""
     columns: str | None = None
-    """Along the last axis."""
+    """Columns to send, along the last axis."""
     half: bool = False
-    """float16 instead of float32, if the values fit."""
+    """Whether to send float16 instead of float32, if the values fit."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def cut(tensor: Tensor, part: TensorSlice, max_bytes: int) -> TensorBytes:
 
 
 def as_bytes(tensor: Tensor, half: bool = False) -> TensorBytes:
-    """As float32, or as float16 if requested and the values fit; integers as int32."""
+    """A tensor as bytes: float32, or float16 if requested and the values fit; integers as int32."""
     if not tensor.is_floating_point():
         tensor = tensor.int()
     elif half and _fits_float16(tensor):

@@ -15,7 +15,7 @@ from glassformer.server.load_shedding import BUSY_RESPONSE, TRANSLATE_PATHS, Req
 from glassformer.server.metrics import Metrics
 
 MAX_REFUSED_CONNECTIONS = 128
-"""Refused connections that stay open for a moment, so that their clients can read the response."""
+"""Maximum number of refused connections that stay open for a moment, so that their clients can read the response."""
 
 
 TOO_MANY_CONNECTIONS_RESPONSE = raw_error_response(
@@ -30,8 +30,10 @@ BAD_REQUEST_RESPONSE = raw_error_response(
 
 
 class TimedConnection(H11Protocol):
-    """A connection that records since when it has been waiting for its client. `timed_connection` makes the class for a
-    server."""
+    """HTTP connection (uvicorn's h11) that records since when it has been waiting for its client.
+
+    `timed_connection` makes the class for a server.
+    """
 
     limits: Limits
     metrics: Metrics
@@ -39,13 +41,13 @@ class TimedConnection(H11Protocol):
     counted = False
     """Whether a request of this connection is counted in `slots.received`."""
     headers_since: float | None = None
-    """Since when the next request's headers are awaited; None while a request is in progress, or none has begun."""
+    """Since when the next request's headers are awaited; None during a request, and until the next one begins."""
     paused_since: float | None = None
     """Since when writing is paused because the client has not read."""
     ending_since: float | None = None
-    """Since when the response is written but may not have been read to its end."""
+    """Since when the response is written but the client may not have read it to its end."""
     refused = False
-    """Whether the server had too many connections to accept it."""
+    """Whether the connection was refused because the server had too many."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -114,7 +116,7 @@ class TimedConnection(H11Protocol):
         self.on_response_complete()  # restarts the keep-alive timer
 
     def send_400_response(self, msg: str) -> None:
-        """uvicorn's is plain text; our error responses are JSON."""
+        """Send a 400 as JSON, like all our error responses; uvicorn's is plain text."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.write(BAD_REQUEST_RESPONSE)
         self.transport.close()

@@ -1,4 +1,4 @@
-"""Shared by the trace routes: token limits, manifests of stored traces, and file downloads."""
+"""Helpers of the trace routes: token limits, manifests of stored traces, and file downloads."""
 
 from collections.abc import Sequence
 
@@ -11,14 +11,14 @@ from glassformer.server.state import IMMUTABLE, LargeBody, LargeResponse, Server
 from glassformer.server.trace_store import StoredTrace
 
 ERROR_RESPONSES = responses(401, 404, 413, 422, 503)
-"""Error responses of these routes."""
+"""Error responses of the trace routes, for OpenAPI."""
 
 
 def check_length(limits: Limits, tokens: int) -> None:
-    """Refuse more tokens than may be traced."""
+    """Refuse a text of more tokens than may be traced."""
     if tokens > limits.trace_tokens:
         raise HTTPError(
-            413, f"{tokens} tokens are too many: at most {limits.trace_tokens} are traced. Send a shorter text."
+            413, f"The text has {tokens} tokens; at most {limits.trace_tokens} can be traced. Send a shorter text."
         )
 
 
@@ -36,13 +36,13 @@ def manifest_of(state: ServerState, stored: StoredTrace) -> Manifest:
 
 
 def check_file_size(what: str, content: bytes, limit: int, advice: str = "Use a shorter text.") -> bytes:
-    """The content of a file to download; an error if it is too large."""
+    """Refuse a file to download that is too large; returns its content."""
     if len(content) > limit:
         raise HTTPError(413, f"The {what} has {len(content):,} bytes; at most {limit:,} are sent. {advice}")
     return content
 
 
 def attachment(state: ServerState, content: bytes, media_type: str, name: str) -> LargeResponse:
-    """A file made from a trace, which never changes, as a download under this name."""
+    """Response that downloads a file made from a trace, which never changes, under this name."""
     headers = {"cache-control": IMMUTABLE, "content-disposition": f'attachment; filename="{name}"'}
     return LargeResponse(LargeBody(content, media_type, headers), state.outgoing)

@@ -199,9 +199,11 @@ def make_trace(state: ServerState, body: TraceRequest) -> Manifest:
 
 
 def _forced_prefix(state: ServerState, translator: Translator, body: TraceRequest) -> ForcePrefix:
-    """A path through a search tree as the forced beginning of a translation."""
+    """Check the request's prefix, a path through a search tree, and make it a forced beginning of the translation."""
     if body.target is not None:
-        raise HTTPError(422, "prefix and target cannot be combined: a given target is not searched for.")
+        raise HTTPError(
+            422, "prefix and target cannot be combined, because a given target is not searched for. Omit one."
+        )
     check_length(state.limits, len(body.prefix))
     start = translator.tokenizer.encode("", "target")[:-1]  # some models' language token, which is forced anyway
     ids = body.prefix[len(start) :] if body.prefix[: len(start)] == start else body.prefix
@@ -219,7 +221,9 @@ def _trace_file(state: ServerState, stored: StoredTrace, detail: str, half: bool
 def _tree(stored: StoredTrace) -> dict[str, Any]:
     tree = stored.trace.tree
     if tree is None:
-        raise HTTPError(404, "This trace has no search tree, because its target was given.")
+        raise HTTPError(
+            404, "This trace has no search tree, because its target was given. Trace the text without a target."
+        )
     return {
         "parent": tree.parent,
         "token": tree.token,

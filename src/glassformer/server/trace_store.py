@@ -12,7 +12,7 @@ from glassformer.server.http_errors import HTTPError
 
 @dataclass(frozen=True)
 class StoredTrace:
-    """A trace with what later requests about it need."""
+    """A stored trace, with its id and what later requests about it need."""
 
     identity: str
     trace: Trace
@@ -21,7 +21,7 @@ class StoredTrace:
 
 
 class TraceStore:
-    """The stored traces, most recently used last."""
+    """Store of traces, bounded in number and bytes: the least recently used is evicted first."""
 
     def __init__(self, max_traces: int, max_bytes: int) -> None:
         self.max_traces, self.max_bytes = max_traces, max_bytes
@@ -33,7 +33,7 @@ class TraceStore:
 
     @property
     def size(self) -> int:
-        """Bytes of all stored traces."""
+        """Size of all stored traces in bytes."""
         return sum(stored.size for stored in list(self._traces.values()))
 
     def add(self, trace: Trace, tokenizer: AnyTokenizer | IdsOnly) -> StoredTrace:
@@ -61,5 +61,5 @@ class TraceStore:
 
 
 def size_of(trace: Trace) -> int:
-    """Bytes of a trace's tensors, each counted once."""
+    """Size of a trace's tensors in bytes, each counted once."""
     return sum(trace[name].nbytes for name in trace if name not in trace.about.same)

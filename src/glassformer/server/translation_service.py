@@ -34,7 +34,7 @@ from glassformer.translator import MAX_SOURCE_TOKENS, Translation, TranslationCa
 
 DEFAULT_SEARCH = Beam()
 CACHED_PROPERTIES = [name for name, value in vars(Translator).items() if isinstance(value, cached_property)]
-"""Of a translator; they depend on its tokenizer."""
+"""Names of a translator's cached properties, which depend on its tokenizer."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def open_served_model(
 
 
 class TranslationService:
-    """Translates for all clients at once."""
+    """Translates the requests of all clients at once, with one model."""
 
     def __init__(
         self, served: ServedModel, limits: Limits, metrics: Metrics, named: tuple[str, str] | None = None
@@ -85,7 +85,7 @@ class TranslationService:
     def translator(
         self, source: str | None, target: str | None, search: SearchSettings | None = None, ticket: Ticket | None = None
     ) -> Translator:
-        """The model's translator for these languages, this search and this request."""
+        """A translator for one request: for these languages, this search, and the request's ticket."""
         translator = copy.copy(self.served.translator)
         for name in CACHED_PROPERTIES:  # computed with the other tokenizer
             vars(translator).pop(name, None)
@@ -104,7 +104,7 @@ class TranslationService:
             )
 
     def beam(self, requested: int | None, limit: int | None = None) -> int:
-        """The beam size: as requested, or else the default, or the limit if that is lower."""
+        """Beam size of a request: as requested, or else the default, or the limit if that is lower."""
         return requested or min(DEFAULT_SEARCH.size, limit or self.limits.beam)
 
     def check_width(self, beam: int | None, n_best: int) -> None:
@@ -114,7 +114,7 @@ class TranslationService:
             raise HTTPError(422, f"n_best = {n_best} is larger than this server's limit of {self.limits.n_best}.")
 
     def translate(self, body: TranslateRequest, ticket: Ticket) -> Translations:
-        """`POST /api/translate`: the results of `Translator.answer`, in order."""
+        """Translate the texts of `POST /api/translate`: the results of `Translator.translations`, in order."""
         texts = [body.text] if isinstance(body.text, str) else body.text
         search = Beam(
             size=self.beam(body.beam),
@@ -123,7 +123,7 @@ class TranslationService:
             no_repeat=body.no_repeat,
         )
         translator = self.translator(body.source, body.target, search, ticket)
-        translations = translator.answer(texts)
+        translations = translator.translations(texts)
         alignments = self._alignments(translator, translations) if body.alignment else [None] * len(texts)
         return Translations(
             translations=[
@@ -135,23 +135,25 @@ class TranslationService:
     def translate_lines(
         self, texts: Sequence[str], n_best: int, source: str | None, target: str | None, ticket: Ticket
     ) -> list[list[str]]:
-        """The translations of each text, best first, translated line by line, so that line breaks are kept."""
+        """Translate texts line by line, so that line breaks are kept; returns the translations of each, best first."""
         search = Beam(size=max(self.beam(None), n_best), n_best=n_best)
         translator = self.translator(source, target, search, ticket)
         lines_by_text = [text.split("\n") for text in texts]
-        translations = iter(translator.answer([line for lines in lines_by_text for line in lines]))
+        translations = iter(translator.translations([line for lines in lines_by_text for line in lines]))
         return [_joined_lines([next(translations) for _ in lines]) for lines in lines_by_text]
 
     def _alignments(
         self, translator: Translator, translations: Sequence[Translation]
     ) -> list[tuple[WordPair, list[Link]] | None]:
-        """Alignments of all texts that were not split, in one pass through the model."""
+        """Word alignments of all texts that were not split, in one pass through the model."""
         tokenizer = translator.tokenizer
         unsplit = [
-            number for number, translation in enumerate(translations) if translation.answers and translation.parts == 1
+            number
+            for number, translation in enumerate(translations)
+            if translation.candidates and translation.parts == 1
         ]
         pairs = [
-            word_pair(tokenizer, tokenizer.encode(translation.source, "source"), translation.answers[0].ids)
+            word_pair(tokenizer, tokenizer.encode(translation.source, "source"), translation.candidates[0].ids)
             for translation in (translations[number] for number in unsplit)
         ]
         with self._alignment_lock:
@@ -165,9 +167,9 @@ class TranslationService:
 def _translated_text(
     translation: Translation, alignment: tuple[WordPair, list[Link]] | None, tokens: bool
 ) -> TranslatedText:
-    if not translation.answers:
+    if not translation.candidates:
         return TranslatedText(text="", score=None, alternatives=[], parts=translation.parts)
-    best, *others = (_translation_out(candidate, tokens) for candidate in translation.answers)
+    best, *others = (_translation_out(candidate, tokens) for candidate in translation.candidates)
     result = TranslatedText(**best.model_dump(), alternatives=others, parts=translation.parts)
     if alignment is not None:
         pair, links = alignment
@@ -188,9 +190,9 @@ def _translation_out(candidate: TranslationCandidate, tokens: bool) -> Translati
 
 
 def _joined_lines(lines: Sequence[Translation]) -> list[str]:
-    """All lines' best translations joined, then their second best, ...; a line without that many repeats its best."""
-    count = max(len(line.answers) for line in lines)
-    candidates_by_line = [[candidate.text for candidate in line.answers] or [line.source] for line in lines]
+    """Join the best translations of all lines, the second best, ...; a line without that many repeats its best."""
+    count = max(len(line.candidates) for line in lines)
+    candidates_by_line = [[candidate.text for candidate in line.candidates] or [line.source] for line in lines]
     texts = [
         "\n".join(candidates[i] if i < len(candidates) else candidates[0] for candidates in candidates_by_line)
         for i in range(max(1, count))

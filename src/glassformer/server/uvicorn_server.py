@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import ipaddress
 import os
 import signal
@@ -20,24 +21,28 @@ from glassformer.server.state import ServerState
 from glassformer.server.timeouts import TimedConnection, timed_connection
 
 SPARE_FILES = 256
-"""Open files besides connections: the model's, the log, connections being refused."""
+"""Number of open files besides connections: the model's, the log, connections being refused."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket bound to this address; port 0 takes a free one."""
+    """Bind a socket to this address; port 0 takes a free port."""
     try:
         [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         bound = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError, OverflowError) as error:
-        raise InputError(f"{host!r} is not an address of this machine: {_reason(error)}.") from None
+        raise InputError(
+            f"{host!r} is not an address of this machine: {_reason(error)}. Choose another with --host."
+        ) from None
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
     except (OSError, OverflowError) as error:
         bound.close()
+        if isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL:
+            raise InputError(f"{host!r} is not an address of this machine. Choose another with --host.") from None
         raise InputError(
             f"Port {port} of {host} is not available: {_reason(error)}. Choose another with --port; 0 takes a free one."
         ) from None
@@ -45,7 +50,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def address_of(bound: socket.socket) -> str:
-    """The URL to open in a browser."""
+    """URL of a bound socket, to open in a browser."""
     host, port = bound.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -55,12 +60,12 @@ def _reason(error: Exception) -> str:
 
 
 def is_loopback(bound: socket.socket) -> bool:
-    """Whether only this machine can reach it."""
+    """Whether a bound socket can be reached from this machine only."""
     return ipaddress.ip_address(bound.getsockname()[0].partition("%")[0]).is_loopback
 
 
 def limit_to_open_files(limits: Limits) -> Limits:
-    """The limits, with `connections` reduced to what the process's limit of open files allows, after raising that."""
+    """Raise the process's limit of open files; returns the limits with `connections` reduced to what it allows."""
     try:
         import resource
     except ImportError:  # a system without such a limit
@@ -119,7 +124,7 @@ class TranslationServer(Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Running requests may finish within `stop_seconds`; then they are refused."""
+        """Shut down: running requests may finish within `stop_seconds`; then they are refused."""
         deadline = asyncio.get_running_loop().call_later(self.state.limits.stop_seconds, self.state.stop_pools)
         for connection in list(self.server_state.connections):
             if isinstance(connection, TimedConnection) and connection.headers_since is not None:
@@ -129,7 +134,7 @@ class TranslationServer(Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Ctrl-C and SIGTERM stop the server without an error; a second signal ends the process at once."""
+        """Handle Ctrl-C and SIGTERM: the first stops the server without an error, the second kills it at once."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -147,14 +152,17 @@ class TranslationServer(Server):
 
 
 def run(server: TranslationServer, bound: socket.socket) -> None:
-    """Serve until stopped."""
+    """Run the server on a bound socket until it is stopped."""
     with asyncio.Runner(loop_factory=_new_loop) as runner:
         runner.run(server.serve([bound]))
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's if it is installed: it releases the GIL once per request, asyncio's at every read and write, and each
-    time the model's threads take their turn. A full server refuses requests more than twice as fast with it."""
+    """Make an event loop: uvloop's if it is installed, else asyncio's.
+
+    uvloop releases the GIL once per request, asyncio at every read and write, and each time the model's threads take
+    their turn. A full server refuses requests more than twice as fast with uvloop.
+    """
     try:
         import uvloop
     except ImportError:  # not available on Windows

@@ -22,7 +22,7 @@ from glassformer.translator import Translator
 
 
 class CancellationToken:
-    """Lets work of many parts be cancelled between two of them."""
+    """Token that lets work of many parts be cancelled between two of them."""
 
     def __init__(self) -> None:
         self._why: BaseException | None = None
@@ -36,7 +36,7 @@ class CancellationToken:
 
 
 def run_what_if(state: ServerState, stored: StoredTrace, body: WhatIfRequest) -> WhatIfResponse:
-    """The traced text translated again under changes; the new trace is stored."""
+    """Translate the traced text again under changes, store the new trace, and compare."""
     translator = _translator(state, stored)
     result = translator.what_if(stored.trace, *_changes(state, stored, body, translator))
     after = state.store.add(result.after, stored.tokenizer)
@@ -45,7 +45,7 @@ def run_what_if(state: ServerState, stored: StoredTrace, body: WhatIfRequest) ->
         id=after.identity,
         manifest=manifest_of(state, after),
         changed_words=result.changed_words,
-        kept=[finite(log_p) for log_p in result.kept],
+        original_log_probabilities=[finite(log_p) for log_p in result.original_log_probabilities],
         differences=[finite(difference) for difference in result.differences],
         chrf=None
         if body.reference is None
@@ -54,13 +54,13 @@ def run_what_if(state: ServerState, stored: StoredTrace, body: WhatIfRequest) ->
 
 
 def rank_heads(state: ServerState, stored: StoredTrace, on_progress: Callable[[int, int], None]) -> HeadRanking:
-    """All heads by how much their removal costs the traced translation."""
+    """Rank all heads by how much their removal costs the traced translation."""
     heads = rank_heads_of(_translator(state, stored).model, stored.trace, on_progress)
     return HeadRanking(heads=[HeadImportance(at=head.at, head=head.head, loss=finite(head.loss)) for head in heads])
 
 
 def texts_of(body: WhatIfRequest) -> list[str]:
-    """All texts in the request."""
+    """All texts in a what-if request, for the size limits."""
     texts = [] if body.reference is None else [body.reference]
     for change in (*body.changes, *body.replace):
         if isinstance(change, Replacement):
@@ -77,7 +77,7 @@ def _translator(state: ServerState, stored: StoredTrace) -> Translator:
 
 
 def _changes(state: ServerState, stored: StoredTrace, body: WhatIfRequest, translator: Translator) -> list[Change]:
-    """The requested changes in tokens; words are searched for in the source as earlier changes have left it."""
+    """Convert the requested changes to tokens; words are searched for in the source as earlier changes left it."""
     requested = (*body.changes, *body.replace)
     count = len(stored.trace.about.changes) + len(requested)
     if count > state.limits.changes:

@@ -18,11 +18,11 @@ Result = TypeVar("Result")
 
 
 def not_cancellable(why: BaseException) -> None:
-    """For work that cannot be cancelled once it has begun."""
+    """A `cancel` function that does nothing, for work that cannot be cancelled once it has begun."""
 
 
 class WorkerPool:
-    """Threads that do the work of requests."""
+    """Bounded thread pool that does the work of requests, with a time limit and cancellation."""
 
     def __init__(
         self,
@@ -33,10 +33,10 @@ class WorkerPool:
         metrics: Metrics,
         initializer: Callable[[], None] | None = None,
     ) -> None:
-        """`capacity`: requests running or waiting, at most. `initializer`: called first in each thread."""
+        """`capacity`: maximum number of requests running or waiting. `initializer`: called first in each thread."""
         self.name, self.capacity, self.seconds, self.metrics = name, capacity, seconds, metrics
         self.count = 0
-        """Requests that are waiting, running, or cancelled but not yet ended."""
+        """Number of requests that are waiting, running, or cancelled but not yet ended."""
         self.stopping = False
         self._outcomes: set[asyncio.Future[str]] = set()
         self._executor = ThreadPoolExecutor(threads, name, initializer)
@@ -47,7 +47,7 @@ class WorkerPool:
     async def run(
         self, request: Request, work: Callable[[], Result], cancel: Callable[[BaseException], None] = not_cancellable
     ) -> Result:
-        """The result of `work`. Raises an error if the pool is full, the time limit passes, or the client leaves."""
+        """Run `work` in a thread. Raises an error if the pool is full, the time limit passes, or the client leaves."""
         if self.stopping:
             raise busy(STOPPING)
         if self.is_full():

@@ -28,39 +28,39 @@ STATE, OPTIMISER, AVERAGE, METRICS = "state.json", "optimizer.safetensors", "ave
 
 
 class TrainingState(Settings):
-    """Position and counters of a run; the training loop replaces it at every update."""
+    """State of a training run: position and counters; the training loop replaces it at every update."""
 
     update: int = 0
-    """Updates completed."""
+    """Number of completed updates."""
     epoch: int = 0
     position: int = 0
-    """Batches of this epoch that are completed."""
+    """Number of completed batches of this epoch."""
     validated: int = 0
-    """Update of the last validation."""
+    """Number of the update at which the last validation was."""
     best: float | None = None
     best_update: int = 0
     stale: int = 0
-    """Validations since the best one."""
+    """Number of validations since the best one."""
     skipped: int = 0
-    """Updates skipped because their gradient was not finite."""
+    """Number of updates skipped because their gradient was not finite."""
     skipped_in_a_row: int = 0
     loss: float = 0.0
-    """Sum since the last line of metrics.jsonl."""
+    """Sum of the training loss since the last line of metrics.jsonl."""
     tokens: int = 0
-    """Target tokens that `loss` is summed over."""
+    """Number of target tokens that `loss` is summed over."""
     seconds: float = 0.0
-    """Training time, including the time before the run was last resumed."""
+    """Training time in seconds, including the time before the run was last resumed."""
     ended: str | None = None
     """Why the run ended; None until it has."""
     made_from: str = ""
     """Checksum of what the token store was built from."""
     machine: dict[str, Any] = Field(default_factory=dict)
-    """What the exact bits depend on: torch version, ranks, threads, processor type."""
+    """What the exact bits of the result depend on: torch version, ranks, threads, processor type."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint whose files have been verified."""
+    """A checkpoint of a training run, whose files have been verified."""
 
     directory: Path
     state: TrainingState
@@ -87,7 +87,7 @@ def save_checkpoint(
     average: dict[str, Tensor] | None,
     metrics: bytes,
 ) -> Path:
-    """Write `step-N`. An existing `step-N` is of the same update of the same run, and is kept."""
+    """Write the checkpoint `step-N`. An existing `step-N` is of the same update of the same run, and is kept."""
     target = run_directory / f"step-{state.update}"
     if target.exists():
         return target
@@ -123,7 +123,7 @@ def remove_older(run_directory: Path, keep: int, needed: set[int]) -> None:
 
 
 def remove(directory: Path) -> None:
-    """Rename, then delete: a partly deleted checkpoint must never look like one. What cannot be deleted is left."""
+    """Delete a checkpoint after renaming it: a partly deleted one must never look complete. Undeletable files stay."""
     trash = directory.with_name(f"{BUILDING_PREFIX}gone-{directory.name}")
     with contextlib.suppress(OSError):
         shutil.rmtree(trash, ignore_errors=True)

@@ -26,7 +26,7 @@ def choose_tokenizer(pairs: int) -> TokenizerSettings:
 
 
 def choose_model(model: dict[str, Any], pairs: int) -> dict[str, Any]:
-    """The model's options, with a preset for this corpus size if none is given."""
+    """The model's options, with a preset chosen for this corpus size if no preset is given."""
     return {"preset": _defaults(pairs)[1]} | model
 
 
@@ -34,16 +34,22 @@ def choose_training(settings: RunSettings, pairs: int, lengths: NDArray[np.int64
     """The settings with every open option of training and validation filled in."""
     training, validation = settings.training, settings.validation
     ranks = training.ranks or choose_ranks(parameters)
-    parts = training.parts or max(1, min(ranks, training.batch_tokens // 512))
+    micro_batches = training.micro_batches or max(1, min(ranks, training.batch_tokens // 512))
     updates = training.updates
     if updates is None:
-        batches = len(epoch_batches(lengths, training.batch_tokens // parts, settings.seed, epoch=0))
+        batches = len(epoch_batches(lengths, training.batch_tokens // micro_batches, settings.seed, epoch=0))
         epochs = training.epochs or _defaults(pairs)[3]
-        updates = max(1, round(epochs * -(-batches // parts)))
+        updates = max(1, round(epochs * -(-batches // micro_batches)))
     every = validation.every or max(1, min(2000, updates // 20))
     warmup = min(400, updates // 10) if training.warmup is None else training.warmup
     training = training.model_copy(
-        update={"updates": updates, "epochs": None, "warmup": warmup, "parts": parts, "ranks": min(ranks, parts)}
+        update={
+            "updates": updates,
+            "epochs": None,
+            "warmup": warmup,
+            "micro_batches": micro_batches,
+            "ranks": min(ranks, micro_batches),
+        }
     )
     return settings.model_copy(
         update={"training": training, "validation": validation.model_copy(update={"every": every})}

@@ -29,11 +29,11 @@ COLLECTIVE_TIMEOUT = timedelta(minutes=30)  # long enough for one rank to build 
 
 @dataclass(frozen=True)
 class ProcessGroup:
-    """The processes of a run, as seen from one of them."""
+    """The processes (ranks) of a training run, as seen from one of them."""
 
     rank: int = 0
     size: int = 1
-    """World size: the number of ranks."""
+    """World size: the number of ranks (processes)."""
     device: torch.device = CPU
 
     @property
@@ -83,7 +83,7 @@ def torchrun_group() -> Iterator[ProcessGroup]:
 
 @contextlib.contextmanager
 def local_group(size: int, run_directory: Path) -> Iterator[ProcessGroup]:
-    """This process and `size` - 1 helper processes on this machine, each with its share of the cores.
+    """Start `size` - 1 helper processes on this machine; the group of them and this one, each with its share of cores.
 
     The helpers are fresh interpreters that open the run by its directory; they end with the block or this process.
     """
@@ -127,7 +127,7 @@ def join_local_group(rendezvous: str, rank: int, size: int) -> ProcessGroup:
 
 def _start_helper(run_directory: Path, rendezvous: str, rank: int, size: int) -> "subprocess.Popen[bytes]":
     arguments = [str(run_directory), rendezvous, str(rank), str(size)]
-    command = [sys.executable, "-m", "glassformer.training.helper_process", *arguments]
+    command = [sys.executable, "-m", "glassformer.training.rank_process", *arguments]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 

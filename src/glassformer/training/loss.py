@@ -17,7 +17,7 @@ CHUNK_POSITIONS = 128  # projected to the vocabulary at once: few enough that th
 
 
 class TrainingLoss(nn.Module):
-    """The loss as a module, because data-parallel training wraps modules. `matmul_dtype`: dtype of matrix products."""
+    """Training loss as a module, because data-parallel training wraps modules. `matmul_dtype`: of matrix products."""
 
     def __init__(
         self, model: Transformer, smoothing: float, matmul_dtype: torch.dtype | None = None, r_drop: float = 0.0
@@ -163,7 +163,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
 
 
 def _divergence(log_p: Tensor, weight: float) -> tuple[Tensor, Tensor]:
-    """2 w S of pairs of rows, N 2 V, summed; and p plus the gradient of that by the logits, one row for each.
+    """R-Drop's divergence 2 w S of pairs of rows (N 2 V), summed; and p plus its gradient by the logits, per row.
 
     With d = log p - log q that is p (1 + w + w (d - p · d)) - w q, and the same with p and q exchanged. Few passes over
     the vocabulary, and in place, since they cost as much as the products. Overwrites `log_p`.

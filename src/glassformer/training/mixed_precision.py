@@ -43,7 +43,7 @@ def matmul_dtype_for(x: Tensor, dtype: torch.dtype | None) -> torch.dtype:
 
 
 class RoundedLinearMode(TorchFunctionMode):
-    """While active, `F.linear` of float32 is `RoundedLinear`."""
+    """Context in which `F.linear` of float32 is computed by `RoundedLinear`."""
 
     def __init__(self, dtype: torch.dtype) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class RoundedLinearMode(TorchFunctionMode):
 
 
 class RoundedLinear(torch.autograd.Function):
-    """x Wᵀ + b with the factors and the product rounded to a shorter dtype, forward and backward.
+    """Linear layer x Wᵀ + b with factors and product rounded to a shorter dtype, forward and backward.
 
     The processor accumulates in float32 before it rounds the product, and the bias is added in float32 afterwards.
     """

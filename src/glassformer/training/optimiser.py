@@ -13,7 +13,7 @@ STATE_TENSORS = ("exp_avg", "exp_avg_sq", "step")
 
 
 def make_optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim.AdamW:
-    """AdamW over all weights; weight decay applies to matrices only, and not to embeddings."""
+    """Make AdamW over all weights; weight decay applies to matrices only, and not to embeddings."""
     embeddings = {id(module.weight) for module in model.modules() if isinstance(module, Embedding)}
     decayed = [weight for weight in model.parameters() if weight.dim() > 1 and id(weight) not in embeddings]
     decayed_ids = {id(weight) for weight in decayed}
@@ -45,7 +45,10 @@ def load_optimiser_state(
     expected = {f"{kind}.{name}" for name, _ in model.named_parameters() for kind in STATE_TENSORS}
     if tensors and expected != set(tensors):
         differing = len(expected ^ set(tensors))
-        raise DirectoryError(f"The optimiser state in {where} does not match this model: {differing} names differ.")
+        raise DirectoryError(
+            f"The optimiser state in {where} does not match this model: {differing} tensor names differ. Choose "
+            "another --out to start a new run."
+        )
     for name, weight in model.named_parameters():
         if tensors:
             optimiser.state[weight] = {

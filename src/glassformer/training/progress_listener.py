@@ -9,7 +9,7 @@ from glassformer.evaluation import Scores
 
 @dataclass(frozen=True)
 class Progress:
-    """Figures of one completed update."""
+    """Progress of a training run: the figures of one completed update."""
 
     update: int
     total: int
@@ -20,18 +20,18 @@ class Progress:
 
 
 class ProgressListener:
-    """Ignores everything; override the methods of interest."""
+    """Base class of progress listeners of a training run: ignores everything; override the methods of interest."""
 
     def message(self, text: str) -> None:
-        """A sentence for the user."""
+        """Called with a sentence for the user."""
 
     def began(self, done: int, total: int, prediction: tuple[float, int]) -> None:
-        """The updates start (or resume), with the predicted seconds and bytes of memory."""
+        """Called when the updates start (or resume), with the predicted seconds and bytes of memory."""
 
     def updated(self, progress: Progress) -> None:
-        """An update is completed."""
+        """Called when an update is completed."""
 
     def validated(
         self, update: int, loss: float, scores: Scores, better: bool, samples: Sequence[tuple[Pair, str]]
     ) -> None:
-        """A validation is completed."""
+        """Called when a validation is completed."""

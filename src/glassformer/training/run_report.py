@@ -21,7 +21,7 @@ MAX_SAMPLES = 20
 def write_report(
     run: Run, state: TrainingState, parameters: int, results: "dict[str, ValidationTranslations]"
 ) -> dict[str, Any]:
-    """Write the report files and the translations; returns what report.json holds."""
+    """Write a run's report files and the translations; returns the contents of report.json."""
     scored_on = "test" if "test" in results else "dev"
     scores = results[scored_on].scores
     report: dict[str, Any] = {

@@ -14,7 +14,7 @@ BYTES_PER_PARAMETER = 20  # in float32: the weight, its gradient, Adam's two mom
 
 
 def choose_ranks(parameters: int) -> int:
-    """One process on a GPU; on a CPU one process per core, as far as memory allows.
+    """Number of processes (ranks) for a run: one on a GPU; on a CPU one per core, as far as memory allows.
 
     Single-threaded processes wait for each other once per update, threads at every product; on two cores that is about
     as fast as threads, and sometimes faster (docs/results.md). But each process has its own copy of the model.

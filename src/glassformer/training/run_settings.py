@@ -20,7 +20,7 @@ Amount = Annotated[float, Field(ge=0)]
 
 
 class DataSettings(Settings):
-    """The text files: one sentence per line, or one .tsv or .jsonl file with both sides; all may end in .gz."""
+    """Text files of a run: one sentence per line, or one .tsv or .jsonl file with both sides; all may end in .gz."""
 
     source: str
     """Source sentences of the training set."""
@@ -33,7 +33,7 @@ class DataSettings(Settings):
     """Source sentences of the test set, translated once, for the final score."""
     test_target: str | None = None
     max_tokens: Count = 256
-    """Pairs with a longer side are skipped and counted."""
+    """Maximum number of tokens per side; pairs with a longer side are skipped and counted."""
 
     @model_validator(mode="after")
     def _check(self) -> "DataSettings":
@@ -44,29 +44,31 @@ class DataSettings(Settings):
 
 
 class TrainingSettings(Settings):
-    """Optimisation, averaging, checkpoints and parallelism."""
+    """Training settings: optimisation, averaging, checkpoints and parallelism."""
 
     updates: Count | None = None
     """Total optimiser steps; chosen from the corpus when neither this nor `epochs` is given."""
     epochs: Positive | None = None
-    """The same, as passes over the corpus."""
+    """Total passes over the corpus, instead of `updates`."""
     batch_tokens: Annotated[int, Field(ge=16)] = 4096
     """Positions per update, source and target, including padding."""
-    parts: Count | None = None
-    """Batches per update (gradient accumulation), computed one after another or in parallel on the ranks. Their
-    gradients are summed, so the result is the same. One per rank when left out."""
+    micro_batches: Count | None = None
+    """Micro-batches per update (gradient accumulation), computed one after another or in parallel on the ranks.
+
+    Their gradients are summed, so the result is the same. One per rank when left out."""
     learning_rate: Positive = 2e-3
     """Peak learning rate."""
     warmup: Whole | None = None
-    """Updates until the peak; a tenth of all updates, at most 400, when left out."""
+    """Updates of warm-up, until the peak learning rate; a tenth of all updates, at most 400, when left out."""
     decay: Decay = "linear"
-    """Learning-rate schedule after the peak: "inverse-sqrt" as in the paper, "cosine" or "linear" to zero, or
-    "constant"."""
+    """Learning-rate schedule after the peak: "inverse-sqrt" (the paper's), "cosine" or "linear" to 0, "constant"."""
     label_smoothing: Share = 0.1
     """Probability spread over all tokens instead of given to the correct one (section 5.4)."""
     r_drop: Amount = 0.0
-    """Weight of R-Drop (Liang et al., 2021), for small corpora: each sentence passes twice with different dropout, and
-    differences between the two outputs are penalised. 5 in the paper; 0 is off. An update takes twice as long."""
+    """Weight of R-Drop (Liang et al., 2021), for small corpora: 5 in the paper; 0 is off.
+
+    Each sentence passes twice with different dropout, and differences between the two outputs are penalised. An update
+    takes twice as long."""
     betas: Annotated[list[Share], Field(min_length=2, max_length=2)] = Field(default=[0.9, 0.98])
     """Adam's decay rates of the gradient average and of the squared-gradient average."""
     epsilon: Positive = 1e-9
@@ -75,17 +77,18 @@ class TrainingSettings(Settings):
     clip: Amount = 1.0
     """Maximum gradient norm; longer gradients are scaled down to it. 0 disables clipping."""
     average: Literal["none", "ema", "last"] = "ema"
-    """The weights that are validated and saved as the best model: the current ones ("none"), their exponential moving
-    average ("ema"), or the mean of those at the last few validations ("last")."""
+    """Weight averaging: which weights are validated and saved as the best model.
+
+    The current ones ("none"), their exponential moving average ("ema"), or the mean of those at the last few
+    validations ("last")."""
     ema_decay: Annotated[float, Field(gt=0, lt=1)] = 0.999
     """Decay of the exponential moving average: how much of it is kept at each update."""
     average_last: Count = 5
     """Number of validations that `average = "last"` takes the mean over."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Mixed precision: "bfloat16" computes matrix products in half the bits; "auto" does so where the hardware is
-    faster with it."""
+    """Mixed precision: "bfloat16" computes matrix products in half the bits; "auto" does so where that is faster."""
     ranks: Count | None = None
-    """Processes that share the work on this machine; chosen when left out. Under torchrun its world size is used."""
+    """Number of processes that share the work on this machine; chosen when left out. Under torchrun, its world size."""
     log_every: Count = 50
     """Updates between two lines of metrics.jsonl."""
     save_minutes: Positive = 10.0
@@ -99,16 +102,17 @@ class TrainingSettings(Settings):
     def _check(self) -> "TrainingSettings":
         if self.updates is not None and self.epochs is not None:
             raise ValueError("training.updates and training.epochs are both given: use only one of them.")
-        if self.parts is not None and self.batch_tokens // self.parts < 16:
+        if self.micro_batches is not None and self.batch_tokens // self.micro_batches < 16:
             raise ValueError(
-                f"training.batch_tokens = {self.batch_tokens} divided by training.parts = {self.parts} leaves fewer "
-                "than 16 tokens per part."
+                f"training.batch_tokens = {self.batch_tokens} divided by "
+                f"training.micro_batches = {self.micro_batches} leaves fewer than 16 tokens per micro-batch: "
+                "raise the first or lower the second."
             )
         return self
 
 
 class ValidationSettings(Settings):
-    """Validation on the development set, and early stopping."""
+    """Settings of validation on the development set, and of early stopping."""
 
     every: Count | None = None
     """Updates between two validations; chosen when left out."""
@@ -127,7 +131,7 @@ class ValidationSettings(Settings):
 
 
 class RunSettings(Settings):
-    """All settings of a run."""
+    """All settings of a training run (run.toml)."""
 
     out: str
     """The run's directory."""
@@ -137,8 +141,8 @@ class RunSettings(Settings):
     """A model directory to fine-tune: its weights, vocabulary and shape are used."""
     data: DataSettings
     tokenizer: TokenizerSettings | None = None
-    """Chosen from the corpus when left out."""
+    """Tokenizer settings; chosen from the corpus when left out."""
     model: dict[str, Any] = Field(default_factory=dict)
-    """`preset`, and any option of the model's config that overrides it."""
+    """Model options: a `preset`, and any options of the model's config that override it."""
     training: TrainingSettings = Field(default_factory=TrainingSettings)
     validation: ValidationSettings = Field(default_factory=ValidationSettings)

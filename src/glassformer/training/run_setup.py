@@ -1,4 +1,4 @@
-"""Preparation of a run: check everything, then build the tokenizer and the token store, then write `run.toml`.
+"""Preparation of a training run: checks, then builds the tokenizer and the token store, then writes `run.toml`.
 
 Nothing is written before all checks have passed. A lock keeps a run's directory to one training process at a time.
 """
@@ -40,7 +40,7 @@ Log = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Run:
-    """A run that is ready to start or to resume."""
+    """A training run that is ready to start or to resume."""
 
     directory: Path
     settings: RunSettings
@@ -50,7 +50,7 @@ class Run:
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
-        """Tokens of every pair, one column per side."""
+        """Number of tokens of every training pair, one column per side."""
         return np.stack((self.store.lengths("source"), self.store.lengths("target")), axis=1)
 
     @cached_property
@@ -69,14 +69,14 @@ class Run:
         return Transformer(self.config)
 
     def test(self) -> list[Pair]:
-        """The test set, read only after training."""
+        """The sentence pairs of the test set, read only after training."""
         data = self.settings.data
         return [] if data.test_source is None else list(corpus(data.test_source, data.test_target))
 
 
 @contextmanager
 def prepare_run(table: dict[str, Any], log: Log, watch: Watch = unwatched) -> Iterator[Run]:
-    """The run described by `table`, new or to be resumed; its directory is locked inside the block."""
+    """Prepare the run described by `table`, new or to be resumed; its directory is locked inside the block."""
     requested = RunSettings(**table)
     directory = Path(requested.out)
     if (directory / RUN).exists():
@@ -96,7 +96,7 @@ def prepare_run(table: dict[str, Any], log: Log, watch: Watch = unwatched) -> It
 
 
 def open_run(directory: Path) -> Run:
-    """A run that has been prepared, read from its directory."""
+    """Open a run that has been prepared, from its directory."""
     settings = RunSettings.read(directory / RUN)
     tokenizer = Tokenizer.read(directory / TOKENIZER)
     train, dev = _corpora(settings)
@@ -152,15 +152,15 @@ def _finetuned_tokenizer(settings: RunSettings) -> Tokenizer:
     tokenizer = tokenizer_of(model_directory)
     if not isinstance(tokenizer, Tokenizer):
         raise SettingsError(
-            f"{model_directory} has a tokenizer of another program: such a model can be run and inspected here, but "
-            "not fine-tuned."
+            f"{model_directory} has another program's tokenizer. Glassformer can run and inspect such a model, but not "
+            "fine-tune it: choose a model that Glassformer trained."
         )
     config = load_model(model_directory).config
     sizes = (tokenizer.vocab_size("source"), tokenizer.vocab_size("target"))
     if sizes != (config.source_vocab_size, config.vocab_size):
         raise DirectoryError(
             f"The tokenizer in {model_directory} has {sizes[0]:,} source and {sizes[1]:,} target tokens, but its model "
-            f"has {config.source_vocab_size:,} and {config.vocab_size:,}: they do not match."
+            f"has {config.source_vocab_size:,} and {config.vocab_size:,}. Use another copy of the model."
         )
     if settings.tokenizer is not None and settings.tokenizer != tokenizer.settings:
         differing = _differences(settings.tokenizer.model_dump(), tokenizer.settings.model_dump())
@@ -188,14 +188,15 @@ def _check_data(settings: RunSettings) -> int:
 def _check_model(settings: RunSettings) -> None:
     if settings.finetune is not None:
         if settings.model:
-            raise SettingsError(
-                f"The model's shape is that of {settings.finetune}: leave out model.{next(iter(settings.model))}."
-            )
+            option = next(iter(settings.model))
+            flag = " (--preset)" if option == "preset" else ""
+            raise SettingsError(f"Fine-tuning keeps the shape of {settings.finetune}: leave out model.{option}{flag}.")
         _finetuned_tokenizer(settings)
         return
     for name in ("vocab_size", "source_vocab_size", "pad_id", "bos_id", "eos_id"):
         if name in settings.model:
-            raise SettingsError(f"model.{name} is determined by the tokenizer: set tokenizer.vocab_size instead.")
+            way_out = "set tokenizer.vocab_size instead" if name.endswith("vocab_size") else "leave it out"
+            raise SettingsError(f"model.{name} is determined by the tokenizer: {way_out}.")
     options = choose_model(settings.model, pairs=0)
     overrides = {name: value for name, value in options.items() if name != "preset"}
     joint = settings.tokenizer is None or settings.tokenizer.joint
@@ -213,11 +214,11 @@ def _check_directory(directory: Path) -> None:
                 "new directory for the run."
             )
     elif os.path.lexists(directory):
-        raise DirectoryError(f"{directory} is not a directory: choose another one for the run.")
+        raise DirectoryError(f"{directory} is not a directory: choose another --out.")
 
 
 def _corpora(settings: RunSettings) -> tuple[Corpus, Corpus]:
-    """The training set and the dev set."""
+    """The corpora of the training set and of the dev set."""
     data = settings.data
     train = corpus(data.source, data.target)
     if data.dev_source is not None:
@@ -281,7 +282,7 @@ def _differences(requested: dict[str, Any], actual: dict[str, Any]) -> str:
 
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    """Exclusive lock on the run's directory; the system releases it however the process ends."""
+    """Hold an exclusive lock on the run's directory; the system releases it however the process ends."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         file = (directory / LOCK).open("a+")

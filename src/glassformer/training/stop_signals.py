@@ -7,11 +7,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopRequested(Exception):  # noqa: N818 - control flow, not an error
-    """All ranks have agreed to stop."""
+    """Raised when all ranks have agreed to stop."""
 
 
 class Interrupted(Exception):  # noqa: N818
-    """The run was stopped by a signal, and has saved a checkpoint."""
+    """Raised when the run was stopped by a signal, and has saved a checkpoint."""
 
     def __init__(self, received: int, update: int) -> None:
         super().__init__(f"stopped by {signal.Signals(received).name} at update {update}")

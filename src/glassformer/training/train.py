@@ -44,7 +44,7 @@ def _train_locally(options: dict[str, Any], listener: ProgressListener, watch: W
 
 
 def train_as_rank(run: Run, group: ProcessGroup, listener: ProgressListener) -> dict[str, Any] | None:
-    """The work of one rank; rank 0 returns the report."""
+    """Train as one rank (process) of the run; rank 0 returns the report."""
     trainer = Trainer(run, group, listener)
     trainer.train()
     results = trainer.final_scores()

@@ -159,15 +159,15 @@ class Trainer:
         return total
 
     def _next_batches(self) -> list[NDArray[np.int64]]:
-        """The batches of the next update; the last update of an epoch may have fewer than `parts`."""
+        """The batches of the next update; the last update of an epoch may have fewer than `micro_batches`."""
         if self.state.position >= len(self._epoch_batches()):
             self._set_state(epoch=self.state.epoch + 1, position=0)
-        return self._epoch_batches()[self.state.position : self.state.position + (self.settings.parts or 1)]
+        return self._epoch_batches()[self.state.position : self.state.position + (self.settings.micro_batches or 1)]
 
     def _epoch_batches(self) -> list[NDArray[np.int64]]:
         epoch = self.state.epoch
         if self._batches is None or self._batches[0] != epoch:
-            budget = self.settings.batch_tokens // (self.settings.parts or 1)
+            budget = self.settings.batch_tokens // (self.settings.micro_batches or 1)
             self._batches = epoch, epoch_batches(self.run.lengths, budget, self.run.settings.seed, epoch)
         return self._batches[1]
 
@@ -178,7 +178,9 @@ class Trainer:
     def _skip(self, batches: Sequence[NDArray[np.int64]]) -> None:
         """Report an update whose gradient is not finite; after several in a row, save its sentences and stop."""
         state = self.state
-        self.listener.message(f"Update {state.update} skipped: its gradient is not finite ({state.skipped} so far).")
+        self.listener.message(
+            f"Update {state.update} was skipped: its gradient is not finite ({state.skipped} skipped so far)."
+        )
         if state.skipped_in_a_row < self.settings.stop_after_skipped:
             return
         path = self.run.directory / f"bad-batch-{state.update}.json"
@@ -264,7 +266,7 @@ class Trainer:
                 remove(path)
 
     def final_scores(self) -> dict[str, ValidationTranslations]:
-        """Translations of the dev and test sets with the best weights and the final beam size."""
+        """Translate and score the dev and test sets with the best weights and the final beam size."""
         best = self.run.directory / f"best-{self.state.best_update}"
         beam = self.run.settings.validation.final_beam
         if self.group.is_main:
@@ -281,7 +283,7 @@ class Trainer:
     # ---- saving and resuming
 
     def _newest_checkpoint(self) -> Checkpoint | None:
-        """Rank 0 looks first, since it may rename damaged checkpoints; the other ranks look after it."""
+        """Find the newest checkpoint: rank 0 first, since it may rename damaged ones, then the other ranks."""
         checkpoint = None
         if self.group.is_main:
             checkpoint = newest_checkpoint(self.run.directory, self.listener.message)
@@ -335,7 +337,7 @@ class Trainer:
             remove_older(self.run.directory, self.settings.keep, needed)
 
     def _request(self) -> int:
-        """The request that all ranks follow: STOP after a signal to any rank, SAVE when a checkpoint is due, or 0."""
+        """What all ranks are to do now: STOP after a signal to any rank, SAVE when a checkpoint is due, or 0."""
         due = time.monotonic() - self.saved_at > 60 * self.settings.save_minutes
         return self.group.max(STOP if self.stop.received else SAVE if due and self.group.is_main else 0)
 
@@ -353,7 +355,7 @@ class Trainer:
         self._log_line(loss=self.state.loss / tokens if tokens else None, tokens=tokens, **values)
 
     def _log_line(self, **values: Any) -> None:
-        """Append to metrics.jsonl. It holds no timings, so it is the same however often the run was interrupted."""
+        """Append a line to metrics.jsonl, without timings: the file is the same however often a run was interrupted."""
         line = (json.dumps({"update": self.state.update} | values) + "\n").encode()
         self.metrics += line
         if self.group.is_main:
@@ -361,7 +363,7 @@ class Trainer:
                 file.write(line)
 
     def _estimate_cost(self) -> tuple[float, int]:
-        """Remaining seconds, and bytes of memory, measured on a few gradient computations that are discarded."""
+        """Estimate the remaining seconds and the bytes of memory, from a few gradients that are discarded."""
         batches = self._next_batches()
         seconds = []
         for _ in range(3):

@@ -28,7 +28,7 @@ class ValidationTranslations:
 
 
 class Validator:
-    """Evaluates a model with a run's settings. All ranks call `check_stop` between batches; it may raise."""
+    """Validates a model with a run's settings. All ranks call `check_stop` between batches; it may raise."""
 
     def __init__(self, run: Run, group: ProcessGroup, check_stop: Callable[[], None]) -> None:
         self.run, self.group, self.check_stop = run, group, check_stop
@@ -53,7 +53,7 @@ class Validator:
         return ValidationTranslations(pairs, texts, scores)
 
     def _gather(self, translated: dict[int, list[int]], rows: int) -> list[list[int]]:
-        """All ranks' translations: each row is filled by one rank and zero (padding) on the others, then summed."""
+        """Gather all ranks' translations: each row is filled by one rank, zero (padding) on the others, and summed."""
         longest = self.group.max(max(map(len, translated.values()), default=0))
         table = torch.zeros(rows, longest, dtype=torch.int64)
         for row, tokens in translated.items():
@@ -80,7 +80,7 @@ class Validator:
 
 
 def model_card(run: Run, update: int, scores: Scores, loss: float) -> str:
-    """README.md of a model directory."""
+    """Model card (README.md) of a trained model, with its scores on the dev set."""
     data = run.settings.data
     files = f"`{data.source}`" + (f" and `{data.target}`" if data.target else "")
     return f"""# Glassformer model

@@ -13,26 +13,26 @@ from glassformer.engine.native_model import NativeStepModel
 from glassformer.model import Transformer
 
 NBestLists = Sequence[list[Hypothesis]]
-"""The hypotheses of each sentence, best first."""
+"""N-best lists: the hypotheses of each sentence, best first."""
 Case = TypeVar("Case")
 BATCH_SIZES = (2, 7, 8, 64)
-"""Sentences per batch, compared with one at a time."""
+"""Batch sizes in sentences, compared with one sentence at a time."""
 TIE = 1e-3
-"""Translations whose scores differ by at most this are equally good: rounding decides between them."""
+"""Maximum difference between the scores of equally good translations, between which rounding decides."""
 MAX_DIFFERENCE_FROM_FLOAT32 = {"float16": 0.01, "int8": 0.1}
-"""Allowed difference in log-probability per token, averaged over a sentence."""
+"""Maximum difference in log-probability per token, averaged over a sentence, by precision."""
 
 
 @dataclass(frozen=True)
 class InvariantResult:
     """The result of checking one invariant."""
 
-    law: str
+    invariant: str
     """The invariant, as a sentence or an equation."""
     tried: int
-    """Number of cases."""
+    """Number of cases in which the invariant was checked."""
     held: int
-    """Number of cases in which it holds."""
+    """Number of cases in which the invariant holds."""
     worst: float | None = None
     """The largest difference between two scores or log-probabilities that should be equal, if applicable."""
     note: str = ""
@@ -106,7 +106,7 @@ def _first(pair: tuple[int, object]) -> int:
 
 
 def _same_best(invariant: str, ours: NBestLists, theirs: NBestLists) -> InvariantResult:
-    """The best hypotheses have the same tokens, or are a tie."""
+    """Check that the best hypotheses of two searches have the same tokens, or are a tie."""
     pairs = [(our_n_best[0], their_n_best[0]) for our_n_best, their_n_best in zip(ours, theirs, strict=True)]
     differences = [abs(our.score - their.score) for our, their in pairs]
     held = [our.tokens == their.tokens or gap <= TIE for (our, their), gap in zip(pairs, differences, strict=True)]
@@ -123,7 +123,7 @@ def _bitwise_equal(invariant: str, ours: NBestLists, theirs: NBestLists) -> Inva
 def _same_scores(
     model: Transformer, sources: Sequence[Sequence[int]], results: NBestLists, beam: Beam
 ) -> InvariantResult:
-    """`score` gives the scores of `search`."""
+    """Check that `score` gives the same scores as `search`."""
     rescored = score(model, sources, [n_best[0].tokens for n_best in results], beam.length_penalty)
     differences = [abs(n_best[0].score - other.score) for n_best, other in zip(results, rescored, strict=True)]
     held = sum(difference <= TIE for difference in differences)
@@ -139,7 +139,7 @@ def _close_to_float32(
     results: NBestLists,
     beam: Beam,
 ) -> InvariantResult:
-    """The reduced precision's log-probabilities of its own translations are close to float32's of the same."""
+    """Check that a reduced precision's log-probabilities of its own translations are close to float32's."""
     rescored = score(model, sources, [n_best[0].tokens for n_best in results], beam.length_penalty)
     differences = [
         abs(n_best[0].log_probability - other.log_probability) / len(other.tokens)

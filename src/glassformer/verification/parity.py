@@ -24,10 +24,10 @@ class ParityResult:
 
     sentences: int
     same: int
-    """Sentences in which every token is the same."""
+    """Number of sentences in which every token is the same."""
     tokens: int
     same_tokens: int
-    """Our tokens before the first difference of each sentence."""
+    """Number of our tokens before the first difference of each sentence."""
 
     @property
     def complete(self) -> bool:
@@ -35,21 +35,21 @@ class ParityResult:
 
 
 def compare_targets(ours: Sequence[Ids], theirs: Sequence[Ids]) -> ParityResult:
-    """Compare targets token by token."""
+    """Compare two programs' targets token by token."""
     same = sum(our == their for our, their in zip(ours, theirs, strict=True))
     tokens = sum(_common_prefix(our, their) for our, their in zip(ours, theirs, strict=True))
     return ParityResult(len(ours), same, sum(map(len, ours)), tokens)
 
 
 def by_glassformer(model: Transformer, sources: Sequence[Ids]) -> list[Ids]:
-    """Targets by our greedy search in float32."""
+    """Translate by our greedy search in float32."""
     backend = open_search_backend([model], EngineOptions())
     results = backend.search([Request(source) for source in sources], Beam.greedy())
     return [n_best[0].tokens for n_best in results]
 
 
 def by_onnxruntime(directory: Path, sources: Sequence[Ids]) -> list[Ids]:
-    """Targets by our greedy search on onnxruntime."""
+    """Translate by our greedy search, with the model run by onnxruntime."""
     results = search(OnnxModel(directory), [Request(source) for source in sources], Beam.greedy())
     return [n_best[0].tokens for n_best in results]
 
@@ -61,7 +61,7 @@ def by_ctranslate2(
     sources: Sequence[Ids],
     compute_type: str = "default",
 ) -> list[Ids]:
-    """Targets by CTranslate2's own greedy search."""
+    """Translate by CTranslate2's own greedy search."""
     translator = open_ctranslate2(directory, compute_type=compute_type, intra_threads=1)
     ids = {word: number for number, word in enumerate(vocabulary.target)}
     targets = []
@@ -79,7 +79,7 @@ def by_ctranslate2(
 
 @torch.inference_mode()
 def by_transformers(directory: Path, config: ModelConfig, sources: Sequence[Ids]) -> list[Ids]:
-    """Targets by Hugging Face's `generate`, without access to the hub."""
+    """Translate by Hugging Face's `generate`, without access to the hub."""
     transformers = import_module("transformers")
     transformers.utils.logging.disable_progress_bar()
     model = transformers.AutoModelForSeq2SeqLM.from_pretrained(directory, local_files_only=True).eval()
@@ -103,6 +103,6 @@ def _limits(sources: Sequence[Ids], config: ModelConfig) -> list[int]:
 
 
 def _common_prefix(ours: Ids, theirs: Ids) -> int:
-    """Number of tokens before the first difference."""
+    """Number of tokens before the first difference between two targets."""
     pairs = zip(ours, theirs, strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(ours), len(theirs)))

@@ -1,8 +1,8 @@
-// The page outside its server: saved, framed, in a notebook.
+// Tasks on the explorer without its server: saved files, frames, notebooks; and the save dialog.
 import { readFileSync } from 'node:fs';
 import { address, at, axe, badges, browser, given, hash, heading, opened, settled, troubles, where } from '../kit.mjs';
 
-/** A notebook in JupyterLab: run, then the widget in its cell, walked through by keys; then saved. */
+/** Runs a notebook in JupyterLab, goes through the tour in its widget by keys, and saves the notebook. */
 export async function notebook() {
   const context = await browser.newContext({ reducedMotion: 'reduce', locale: 'en-GB', viewport: { width: 1280, height: 1000 } });
   await context.route('**/*', (route) => {
@@ -35,33 +35,33 @@ export async function notebook() {
     await page.waitForTimeout(200);
     if ((await cell.locator('nav[aria-label=Steps] .where').textContent()) === seen.at(-1).where) break;
   }
-  const asked = {};
+  const translated = {};
   if (given.text) {
     await cell.locator('nav[aria-label=Steps] select').selectOption('0');
     await cell.getByLabel('Sentence', { exact: true }).fill(given.text);
-    await cell.getByRole('button', { name: 'Look inside' }).click();
+    await cell.getByRole('button', { name: 'Run the model' }).click();
     await cell.locator('[data-translation]').filter({ hasText: given.translation }).waitFor({ timeout: 60_000 });
-    asked.translation = await cell.locator('[data-translation]').textContent();
+    translated.translation = await cell.locator('[data-translation]').textContent();
   }
   const cells = await page.locator('.jp-Notebook .jp-Cell').count();
   await page.evaluate(() => document.body.setAttribute('data-jp-theme-light', 'false'));
   const dark = await cell.locator('main').evaluate((main) => getComputedStyle(main.getRootNode().host).backgroundColor);
   if (given.picture) await page.screenshot({ path: given.picture });
-  // Keys are the cell's, but Ctrl+S still saves the notebook.
+  // The widget handles key presses, but Ctrl+S still saves the notebook.
   await cell.locator('main').first().focus();
   const saving = page.waitForResponse((answer) => answer.request().method() === 'PUT' && answer.url().includes('/api/contents/'));
   await page.keyboard.press('Control+s');
   await saving;
-  return { seen, asked, cells, dark };
+  return { seen, translated, cells, dark };
 }
 
-/** A page with the explorer in a frame: of each frame, what stands in it, and how high it is. */
+/** A page with explorers in frames: for each frame, its heading and its height. */
 export async function framed() {
   const context = await browser.newContext({ reducedMotion: 'reduce', locale: 'en-GB', viewport: { width: 1280, height: 900 } });
-  const asked = [];
+  const requested = [];
   await context.route('**/*', (route) => {
     if (/^(data|blob):/.test(route.request().url()) || route.request().url() === address) return route.continue();
-    asked.push(route.request().url());
+    requested.push(route.request().url());
     return route.abort();
   });
   const page = await context.newPage();
@@ -81,10 +81,10 @@ export async function framed() {
     await page.waitForTimeout(700);
     found.push({ heading: await inside.locator('main h2').first().textContent(), before, after: await sizes(), where: await inside.locator('.where').textContent() });
   }
-  return { found, asked };
+  return { found, requested };
 }
 
-/** The widget in a page that plays VS Code: a script from a Blob, a model that answers, a body that says its colours. */
+/** The widget in a page that imitates VS Code: a script from a Blob, a model that responds, a theme class on the body. */
 export async function widget() {
   const context = await browser.newContext({ reducedMotion: 'reduce', colorScheme: 'light', viewport: { width: 900, height: 800 } });
   await context.route('**/*', (route) => {
@@ -135,7 +135,7 @@ export async function widget() {
   return found;
 }
 
-/** The dialog that saves, opened by its key: what it offers at each view, and every file that it gives. */
+/** The save dialog, opened by its key: its options at each view, and every file that it saves. */
 export async function save() {
   const page = await opened(given);
   const found = [];

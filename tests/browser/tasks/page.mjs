@@ -1,8 +1,8 @@
-// The page itself: what it says, its steps, its grid, its links, its budgets, its pictures.
+// Tasks on the explorer: tables and texts, the tour, the heatmap, links, budgets, pictures.
 import { writeFileSync } from 'node:fs';
 import { address, at, axe, badges, given, hash, heading, opened, settled, where } from '../kit.mjs';
 
-/** What tables say, at addresses that are given. */
+/** Reads the tables at given URLs. */
 export async function read() {
   const page = await opened({ hash: given[0].hash });
   const found = [];
@@ -16,7 +16,7 @@ export async function read() {
   return found;
 }
 
-/** What stands at selectors, at addresses that are given, after buttons were pressed and sliders moved. */
+/** Reads the texts at given selectors and URLs, after pressing buttons and moving sliders. */
 export async function texts() {
   const page = await opened({ hash: given.views[0].hash });
   const found = [];
@@ -34,8 +34,8 @@ export async function texts() {
   return found;
 }
 
-/** Step by step by keys alone; of each what axe says, and what the badges say. */
-export async function walk() {
+/** Goes through the tour by keys alone; for each step, the findings of axe and the badges. */
+export async function tour() {
   const page = await opened(given);
   const seen = [];
   for (let step = 0; step < 40; step++) {
@@ -57,7 +57,7 @@ export async function walk() {
   return seen;
 }
 
-/** The grid by keys: to it by Tab, within it by arrows, out of it by Enter. */
+/** The heatmap by keys: Tab to reach it, arrows to move, Enter to open the computation. */
 export async function grid() {
   const page = await opened({ hash: given.hash });
   const says = () => page.locator('[role=grid] ~ [role=status], .heatmap [role=status]').first().textContent();
@@ -65,24 +65,24 @@ export async function grid() {
     await page.keyboard.press('Tab');
     if (await page.evaluate(() => document.activeElement?.getAttribute('role') === 'grid')) break;
   }
-  const heard = { role: await page.evaluate(() => document.activeElement?.getAttribute('role')), start: await says() };
+  const found = { role: await page.evaluate(() => document.activeElement?.getAttribute('role')), start: await says() };
   for (const key of ['Home', 'ArrowRight', 'ArrowDown', ']', 'PageUp', 'End']) {
     await page.keyboard.press(key);
     await settled(page);
-    heard[key] = await says();
-    heard[`${key} at`] = await hash(page);
+    found[key] = await says();
+    found[`${key} at`] = await hash(page);
   }
-  heard.focus = await page.evaluate(() => document.activeElement?.getAttribute('role'));
+  found.focus = await page.evaluate(() => document.activeElement?.getAttribute('role'));
   await page.keyboard.press('Enter');
   await settled(page);
-  heard.open = await page.locator('[aria-expanded=true]').count();
-  return heard;
+  found.open = await page.locator('[aria-expanded=true]').count();
+  return found;
 }
 
-/** A link is a view: the same after a reload, and Back goes back. */
+/** A link opens the same view: after a reload, and after Back. */
 export async function links() {
   const page = await opened({ hash: given.hash });
-  const seen = async () => [await heading(page), await page.locator('[data-way] tbody').first().innerText(), await hash(page)];
+  const seen = async () => [await heading(page), await page.locator('[data-query-steps] tbody').first().innerText(), await hash(page)];
   const first = await seen();
   await page.reload();
   await settled(page);
@@ -94,23 +94,23 @@ export async function links() {
   return { first, again, away, back: await seen() };
 }
 
-/** Another sentence, by the form; words that change when matrices are others'. */
-export async function ask() {
+/** Translates another sentence with the form; then with other matrices; then a sentence that is too long. */
+export async function translate() {
   const page = await opened();
   await page.getByLabel('Sentence', { exact: true }).fill(given.text);
-  await page.getByRole('button', { name: 'Look inside' }).click();
+  await page.getByRole('button', { name: 'Run the model' }).click();
   await page.waitForFunction((text) => document.querySelector('[data-translation]')?.textContent === text, given.translation, { timeout: 30_000 });
-  const asked = await hash(page);
-  await page.goto(`${address}/#v=bridge`);
+  const sentence = await hash(page);
+  await page.goto(`${address}/#v=memory`);
   await settled(page);
   await page.getByRole('button', { name: given.button }).click();
-  const instead = await page.locator('[data-instead]').textContent();
+  const otherMatrices = await page.locator('[data-other-matrices]').textContent();
   await page.goto(`${address}/#v=sentence&s=${encodeURIComponent('word '.repeat(400))}`);
   const error = await page.locator('[role=alert]').textContent();
-  return { hash: asked, instead, error };
+  return { hash: sentence, otherMatrices, error };
 }
 
-/** The steps' titles, and their addresses. */
+/** The titles of the steps, and their URLs. */
 export async function steps() {
   const page = await opened(given);
   const seen = [];
@@ -124,17 +124,17 @@ export async function steps() {
   return seen;
 }
 
-/** Each view as a picture, the whole of it. */
+/** Takes a picture of each view, in full height. */
 export async function pictures() {
   const sizes = [];
   for (const { hash, scheme, width, path } of given) {
     const page = await opened({ hash, scheme, width });
     await page.evaluate(() => document.activeElement?.blur());
-    // As tall as what it shows, so that bars which stay in sight lie at the end and not in the middle.
+    // As tall as its content, so that fixed bars are at the end of the picture and not in the middle.
     const height = await page.evaluate(() => document.documentElement.scrollHeight);
     await page.setViewportSize({ width, height: Math.min(height, 4000) });
     await settled(page);
-    const session = await page.context().newCDPSession(page); // it can write WebP, a third of PNG's size
+    const session = await page.context().newCDPSession(page); // it can write WebP, at a third of the size of PNG
     const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 80 });
     writeFileSync(path, Buffer.from(data, 'base64'));
     sizes.push({ path, height });
@@ -143,7 +143,7 @@ export async function pictures() {
   return sizes;
 }
 
-/** How soon, how fast and how much, on a long sentence and a wide model. */
+/** First paint, redraw time and number of nodes, for a long sentence and a wide model. */
 export async function budget() {
   const page = await opened({ hash: given.hash, width: 1440 });
   const paint = await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? Infinity);
@@ -152,7 +152,7 @@ export async function budget() {
     await page.evaluate((to) => (location.hash = to), hash);
     await settled(page);
     found.nodes[name] = await page.evaluate(() => document.querySelectorAll('*').length);
-    // From the choice of another token until its styles and layout stand; the best of seven, as machines are shared.
+    // From selecting another token until styles and layout are done; the best of seven, as machines are shared.
     found.redraw[name] = await page.evaluate(async () => {
       const tokens = [...document.querySelectorAll('header button[aria-pressed]')];
       const chosen = tokens.findIndex((one) => one.ariaPressed === 'true');
@@ -161,7 +161,7 @@ export async function budget() {
         const began = performance.now();
         tokens[chosen + i].click();
         await Promise.resolve();
-        document.body.getBoundingClientRect(); // styles and layout, at once
+        document.body.getBoundingClientRect(); // forces styles and layout
         times.push(performance.now() - began);
         await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
       }
@@ -171,7 +171,7 @@ export async function budget() {
   return found;
 }
 
-/** Views one by one, each looked at by axe and for its width. */
+/** Opens views one by one; for each, the findings of axe and its width. */
 export async function barriers() {
   const seen = [];
   for (const hash of given.hashes) {

@@ -1,7 +1,7 @@
-// The search's tree, and who a word is.
+// Tasks on the search tree and on pronoun resolution.
 import { address, badges, given, hash, opened, settled } from '../kit.mjs';
 
-/** The search's tree: every node's numbers, then a walk through it by keys, a hypothesis followed, a token forced. */
+/** The search tree: the numbers of every node, navigation by keys, following a hypothesis, forcing a token. */
 export async function tree() {
   const page = await opened({ hash: given.hash });
   const says = async () => ({
@@ -10,7 +10,7 @@ export async function tree() {
     focus: await page.evaluate(() => document.activeElement?.getAttribute('role')),
   });
   const cells = () => page.$$eval('[role=treeitem]', (all) => all.map((one) => [Number(one.dataset.node), ...(one.querySelector('small')?.innerText.split('\n') ?? [])]));
-  const found = { cells: await cells(), badges: await badges(page), best: await page.$$eval('[role=treeitem].best', (all) => all.map((one) => Number(one.dataset.node))), walked: [] };
+  const found = { cells: await cells(), badges: await badges(page), best: await page.$$eval('[role=treeitem].best', (all) => all.map((one) => Number(one.dataset.node))), moves: [] };
   for (let i = 0; i < 120; i++) {
     await page.keyboard.press('Tab');
     if (await page.evaluate(() => document.activeElement?.getAttribute('role') === 'tree')) break;
@@ -18,7 +18,7 @@ export async function tree() {
   for (const key of given.keys) {
     await page.keyboard.press(key);
     await settled(page);
-    found.walked.push({ key, ...(await says()), hash: new URL(page.url()).hash });
+    found.moves.push({ key, ...(await says()), hash: new URL(page.url()).hash });
   }
   found.cellsOpened = (await cells()).length;
   found.translation = (await page.locator('[aria-labelledby=side-target]').textContent()).trim();
@@ -26,16 +26,16 @@ export async function tree() {
   await page.goto(`${address}/${given.force}`);
   await settled(page);
   await page.getByRole('button', { name: 'Force this token' }).click();
-  await page.waitForSelector('text=Let the model choose again');
+  await page.waitForSelector('text=Remove the forced prefix');
   await settled(page);
   found.forced = { hash: new URL(page.url()).hash, pieces: await page.locator('[aria-labelledby=side-target] button').allTextContents() };
-  await page.getByRole('button', { name: 'Let the model choose again' }).click();
+  await page.getByRole('button', { name: 'Remove the forced prefix' }).click();
   await settled(page);
   found.unforced = new URL(page.url()).hash;
   return found;
 }
 
-/** What ended, ranked with each of some penalties. */
+/** The finished hypotheses, ranked with several length penalties. */
 export async function ranking() {
   const page = await opened({ hash: given.hash });
   const found = [];
@@ -47,10 +47,10 @@ export async function ranking() {
   return found;
 }
 
-/** Who is it, by the form; then the tables, verdicts and sentences on the page. */
-export async function who() {
+/** Pronoun resolution with the form; then its table, verdicts and error messages. */
+export async function pronoun() {
   const page = await opened({ hash: given.hash });
-  if (given.press) await page.getByRole('button', { name: 'Ask the model' }).click();
+  if (given.press) await page.getByRole('button', { name: 'Resolve the pronoun' }).click();
   await page.waitForSelector('[data-evidence], [role=alert]', { timeout: 60_000 });
   await settled(page);
   return {
@@ -66,7 +66,7 @@ export async function who() {
   };
 }
 
-/** How long an arrow key in the tree takes, until styles and layout stand; the best of some. */
+/** The time of an arrow key in the tree, until styles and layout are done; the best of several. */
 export async function treeBudget() {
   const page = await opened({ hash: given.hash, width: 1440 });
   await page.locator('[role=tree]').focus();

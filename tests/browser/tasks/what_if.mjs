@@ -1,8 +1,8 @@
-// The what-if bench.
+// Tasks on the what-if screen.
 import { address, at, axe, badges, byTab, given, hash, opened, settled } from '../kit.mjs';
 
-/** The what-if bench by keys alone: a word replaced, undone by its chip, by Back and by the button. */
-export async function bench() {
+/** What if, by keys alone: a word replaced; undone by its chip, by Back and by the button. */
+export async function replaceWord() {
   const page = await opened({ hash: given.hash });
   const seen = async () => ({
     bar: (await page.locator('#side-target + .tokens').innerText()).replace(/\s+/g, ' ').trim(),
@@ -47,7 +47,7 @@ export async function bench() {
   return found;
 }
 
-/** Every form as it stands at first, sent by Enter: what the address then says. */
+/** Every form with its initial values, submitted by Enter: the changes in the URL. */
 export async function forms() {
   const page = await opened({ hash: given.hash });
   const found = {};
@@ -56,7 +56,7 @@ export async function forms() {
     const name = await page.evaluate(() => document.activeElement.parentElement.textContent.trim());
     const fields = await page.$$eval('.fields select', (all) => all.map((one) => one.selectedOptions[0]?.textContent ?? ''));
     if (await page.locator('.fields input[type=text]').count()) await page.locator('.fields input[type=text]').fill(given.text);
-    await page.getByRole('button', { name: 'Make this change' }).press('Enter');
+    await page.getByRole('button', { name: 'Apply this change' }).press('Enter');
     await settled(page);
     const w = new URLSearchParams(new URL(page.url()).hash.slice(1)).get('w') ?? '[]';
     found[name] = { fields, changes: JSON.parse(w), error: await page.locator('main [role=alert]').allTextContents() };
@@ -68,7 +68,7 @@ export async function forms() {
   return found;
 }
 
-/** Views under changes: what axe says of each, how wide it is, what its tables and sentences say. */
+/** Views under changes: for each, the findings of axe, its width, its tables and texts. */
 export async function under() {
   const page = await opened({ ...given.look, hash: given.hashes[0] });
   const seen = [];
@@ -90,9 +90,9 @@ export async function under() {
       beyond: await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth),
       badges: await badges(page),
       note: await page.locator('[data-note]').allTextContents(),
-      table: await page.$$eval('[data-word-difference] tbody tr', (all) => all.map((row) => [...row.children].map((cell) => cell.textContent.trim()))),
-      changed: await page.$$eval('[data-change] tbody tr', (all) => all.map((row) => [row.dataset.tensor, ...[...row.children].slice(2).map((cell) => cell.textContent.trim())])),
-      ends: await page.$$eval('[data-ends] tbody tr', (all) => all.map((row) => [...row.children].map((cell) => cell.textContent.trim()))),
+      table: await page.$$eval('[data-token-difference] tbody tr', (all) => all.map((row) => [...row.children].map((cell) => cell.textContent.trim()))),
+      changed: await page.$$eval('[data-vectors] tbody tr', (all) => all.map((row) => [row.dataset.tensor, ...[...row.children].slice(2).map((cell) => cell.textContent.trim())])),
+      finished: await page.$$eval('[data-finished] tbody tr', (all) => all.map((row) => [...row.children].map((cell) => cell.textContent.trim()))),
       words: await page.$$eval('[data-changed] li', (all) => all.map((one) => [...one.querySelectorAll('bdi')].map((word) => word.textContent))),
       says: await page.locator('[data-says]').allTextContents(),
       moved: await page.$$eval('[data-moved]', (all) => all.map((one) => Number(one.dataset.moved))),
@@ -102,7 +102,7 @@ export async function under() {
   return seen;
 }
 
-/** A head of the ranked grid is taken away by keys; an address that asks for what is not there says so. */
+/** Removes a head of the ranked grid by keys; then opens a URL with a change that the model does not support. */
 export async function ranked() {
   const page = await opened({ hash: given.hash });
   await page.getByRole('button', { name: 'Rank all heads' }).click();
@@ -117,7 +117,7 @@ export async function ranked() {
   await settled(page);
   found.again = w();
   await page.goto('about:blank');
-  await page.goto(`${address}/${given.strange}`);
+  await page.goto(`${address}/${given.invalid}`);
   found.error = await page.locator('section [role=alert]').textContent();
   found.alive = await page.locator('[data-before]').textContent();
   return found;

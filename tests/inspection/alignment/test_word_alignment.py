@@ -124,7 +124,7 @@ def word_pairs(config, seed, count=3):
 def random_heads(config, seed):
     heads = every_alignment_head(config)
     chance = random.Random(seed)
-    return AlignmentHeads(looks=chance.sample(heads, chance.randint(1, len(heads))))
+    return AlignmentHeads(heads=chance.sample(heads, chance.randint(1, len(heads))))
 
 
 def naive(model, pair, choice):
@@ -136,12 +136,12 @@ def naive(model, pair, choice):
         row = []
         for source in pair.source:
             total = 0.0
-            for head in choice.looks:
+            for head in choice.heads:
                 weights = recording[f"decoder.layers.{head.layer}.cross_attention.weights"][0, head.head]
                 for position in range(target.first, target.end):
-                    step = position + 1 if head.when == "read" else position
+                    step = position + 1 if head.target_token == "input" else position
                     total += float(sum(weights[step, s] for s in range(source.first, source.end)))
-            row.append(total / len(choice.looks) / (target.end - target.first))
+            row.append(total / len(choice.heads) / (target.end - target.first))
         rest = 1 - sum(row)
         rows.append([value + rest / len(row) for value in row])
     return rows
@@ -153,7 +153,7 @@ def test_word_attention_equals_a_naive_computation(config, seed):
     model = build(config, seed)
     pairs = word_pairs(config, seed)
     choice = random_heads(config, seed)
-    found = {number: shares(attention.mean(0)) for number, attention in word_attention(model, pairs, choice.looks)}
+    found = {number: shares(attention.mean(0)) for number, attention in word_attention(model, pairs, choice.heads)}
     for number, pair in enumerate(pairs):
         if not (pair.source and pair.target):
             assert number not in found
@@ -168,7 +168,7 @@ def test_every_target_word_has_one_link_whose_weight_is_a_share_of_one(config, s
     model = build(config, seed)
     pairs = word_pairs(config, seed)
     choice = random_heads(config, seed)
-    for number, attention in word_attention(model, pairs, choice.looks):
+    for number, attention in word_attention(model, pairs, choice.heads):
         weights = shares(attention.mean(0))
         torch.testing.assert_close(weights.sum(-1), torch.ones(len(weights)).double())
         assert (weights >= 0).all()
@@ -231,7 +231,7 @@ def test_a_head_that_the_model_does_not_have_is_named():
     with pytest.raises(
         InputError, match=r"no head 0 in decoder layer 2: it has 2 decoder layers with 2 heads each, counted from 0"
     ):
-        align(model, [], AlignmentHeads(looks=[AlignmentHead(layer=2, head=0, when="read")]))
+        align(model, [], AlignmentHeads(heads=[AlignmentHead(layer=2, head=0, target_token="input")]))
 
 
 # ---- head selection
@@ -264,7 +264,7 @@ def test_a_selection_is_no_worse_on_its_own_pairs_than_any_head_or_the_default(c
     assert chosen.choice.aer <= chosen.simple + 1e-6
     assert len(chosen.singles) == len(every_alignment_head(config))
     for head, aer in chosen.singles[:4]:
-        assert aer == pytest.approx(measured(AlignmentHeads(looks=[head])))
+        assert aer == pytest.approx(measured(AlignmentHeads(heads=[head])))
         assert chosen.choice.aer <= aer + 1e-6
     assert [aer for _, aer in chosen.singles] == sorted(aer for _, aer in chosen.singles)
 
@@ -273,9 +273,9 @@ def test_what_cannot_be_measured_is_said():
     model = small_model()
     pair = WordPair([5, 6, 2], [5, 6, 2], [Word("a", 0, 1)], [Word("b", 0, 1)])
     nothing = Links(frozenset(), frozenset())
-    with pytest.raises(InputError, match="There are links for 0 pairs, but there are 1 pairs"):
+    with pytest.raises(InputError, match="There are gold links for 0 pairs, but 1 sentence pairs"):
         choose_heads(model, [pair], [])
-    with pytest.raises(InputError, match="has a sure link"):
+    with pytest.raises(InputError, match="No pair has a sure link"):
         choose_heads(model, [pair], [nothing])
     with pytest.raises(InputError, match="words on both sides"):
         choose_heads(model, [WordPair([2], [2], [], [])])
@@ -331,7 +331,7 @@ def test_heads_selected_without_gold_are_clearly_better_than_the_default(transla
     chosen = choose_heads(translator.model, dev).choice
     simple = error_rate(translator, pairs, gold)
     assert error_rate(translator, pairs, gold, chosen) < simple / 2
-    single = AlignmentHeads(looks=[choose_heads(translator.model, dev).singles[0][0]])
+    single = AlignmentHeads(heads=[choose_heads(translator.model, dev).singles[0][0]])
     assert error_rate(translator, pairs, gold, chosen) < error_rate(translator, pairs, gold, single) < simple
 
 
@@ -399,7 +399,7 @@ def test_blank_sides_have_no_links_and_pairs_without_any_link_are_an_error():
     pairs, _ = made_up(3, 50, ORDERS["the same"])
     learned = learned_links([([], ["t1"]), *pairs, (["s1"], [])])
     assert learned[0] == learned[-1] == Links(frozenset(), frozenset())
-    with pytest.raises(InputError, match="No words of these pairs could be linked"):
+    with pytest.raises(InputError, match="No words of these pairs could be aligned"):
         learned_links([([], ["a"])])
 
 
@@ -412,7 +412,7 @@ def test_a_selection_is_stored_and_replaced_and_the_checksums_stay_valid(tmp_pat
     assert read_alignment_heads(directory, config) == default_alignment_heads(config)
     for head in (0, 1):
         choice = AlignmentHeads(
-            looks=[AlignmentHead(layer=1, head=head, when="read")], measured_by="learned", pairs=7, aer=0.25
+            heads=[AlignmentHead(layer=1, head=head, target_token="input")], measured_by="learned", pairs=7, aer=0.25
         )
         write_alignment_heads(choice, directory)
         assert read_alignment_heads(directory, config) == choice
@@ -424,7 +424,7 @@ def test_a_selection_is_stored_and_replaced_and_the_checksums_stay_valid(tmp_pat
 def test_a_selection_that_is_damaged_or_of_another_model_is_refused(tmp_path):
     directory = saved(tmp_path / "model")
     config = load_model(directory).config
-    write_alignment_heads(AlignmentHeads(looks=[AlignmentHead(layer=0, head=5, when="read")]), directory)
+    write_alignment_heads(AlignmentHeads(heads=[AlignmentHead(layer=0, head=5, target_token="input")]), directory)
     with pytest.raises(
         DirectoryError, match=r"alignment\.json is not a valid selection .* no head 5 in decoder layer 0"
     ):
@@ -438,20 +438,20 @@ def test_a_selection_that_is_damaged_or_of_another_model_is_refused(tmp_path):
         read_alignment_heads(directory, config)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"looks": []}', '{"looks": [1]}', '{"looks": 5}', "[" * 5000])
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"heads": []}', '{"heads": [1]}', '{"heads": 5}', "[" * 5000])
 def test_an_invalid_selection_is_an_error(tmp_path, content):
     from glassformer.atomic_directory import add_file
 
     directory = saved(tmp_path / "model")
     add_file(directory, "alignment.json", content.encode())
-    with pytest.raises(DirectoryError, match="is not a valid selection of heads"):
+    with pytest.raises(DirectoryError, match=r"is not a valid selection of heads.*\. `glassformer align --choose`"):
         read_alignment_heads(directory, load_model(directory).config)
 
 
 def test_a_file_that_the_manifest_does_not_list_is_not_read(tmp_path):
     directory = saved(tmp_path / "model")
     config = load_model(directory).config
-    choice = AlignmentHeads(looks=[AlignmentHead(layer=1, head=1, when="read")])
+    choice = AlignmentHeads(heads=[AlignmentHead(layer=1, head=1, target_token="input")])
     (directory / "alignment.json").write_text(choice.as_json())
     assert read_alignment_heads(directory, config) == default_alignment_heads(config)
 

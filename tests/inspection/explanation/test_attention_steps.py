@@ -20,12 +20,12 @@ from glassformer.inspection.explanation.attribution import (
     weighted_values,
 )
 from glassformer.inspection.explanation.query_position import QueryPosition, choose
-from glassformer.inspection.explanation.token_names import find_token, is_word, plain
+from glassformer.inspection.explanation.token_lookup import find_token, is_word, plain
 from glassformer.inspection.interventions.cross_attention_matrices import (
     choices,
     cross,
+    exchange_matrices,
     in_words,
-    keys_values,
     with_matrices,
 )
 from glassformer.loading import load
@@ -189,7 +189,7 @@ def pairs(config, seed):
 @given(config=configs(), seed=seeds)
 def test_with_its_own_matrices_the_model_is_unchanged(config, seed):
     model, batch = build_source_sensitive(config, seed).double(), pairs(config, seed)
-    results = keys_values(model, batch)
+    results = exchange_matrices(model, batch)
     own = results.own
     assert own.own
     assert own.same == 2
@@ -221,7 +221,7 @@ def test_given_targets_are_scored_as_they_are(config, seed):
     batch = pairs(config, seed)
     given_targets = [ids.tolist() for ids in targets(config, [3, 5], seed)[:, 1:]]
     given_targets = [[i for i in ids if i != config.pad_id] or [config.eos_id] for ids in given_targets]
-    results = keys_values(model, batch, given_targets)
+    results = exchange_matrices(model, batch, given_targets)
     scored = score(model, batch, given_targets)
     total = sum(one.log_probability for one in scored) / sum(map(len, given_targets))
     assert results.own.log_probability == pytest.approx(total, rel=1e-9, abs=1e-9)
@@ -238,7 +238,7 @@ def test_matrices_that_share_memory_are_labelled_so(config, seed):
     for letter in ("k_proj", "v_proj"):
         getattr(second, letter).weight = getattr(first, letter).weight
         getattr(second, letter).bias = getattr(first, letter).bias
-    results = keys_values(model, pairs(config, seed))
+    results = exchange_matrices(model, pairs(config, seed))
     assert [row.own for row in results.rows] == [True, False, False, True, True, True]
     for row in results.rows[3:]:
         assert row.log_probability == results.own.log_probability
@@ -269,7 +269,7 @@ def test_exchanged_matrices_equal_copied_matrices(config, seed):
 def test_streets_own_matrices_are_best_by_far():
     translator = load("street")
     sentences = [SENTENCE, "The dog crossed the river because it was very brave.", "It was icy. The cat saw it."]
-    results = keys_values(translator.model, [translator.tokenizer.encode(text, "source") for text in sentences])
+    results = exchange_matrices(translator.model, [translator.tokenizer.encode(text, "source") for text in sentences])
     assert results.own.same == 3
     assert all(row.log_probability < results.own.log_probability - 0.3 for row in results.others)
     assert all(row.likeliest < results.own.likeliest for row in results.others)
@@ -279,4 +279,4 @@ def test_streets_own_matrices_are_best_by_far():
 
 def test_no_sentence_is_refused():
     with pytest.raises(InputError, match="There are no sentences: give at least one"):
-        keys_values(load("street").model, [])
+        exchange_matrices(load("street").model, [])

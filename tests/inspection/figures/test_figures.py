@@ -21,10 +21,10 @@ from glassformer.decoding import Request
 from glassformer.errors import GlassformerError, InputError, SettingsError
 from glassformer.inspection import TokenNames, Trace, trace
 from glassformer.inspection.figures import VIEWS, figure
-from glassformer.inspection.figures.figure_numbers import rounded, weight
 from glassformer.inspection.figures.figure_options import FigureOptions
 from glassformer.inspection.figures.png import with_symbol_font
 from glassformer.inspection.figures.renderer import BUNDLE, as_svg
+from glassformer.inspection.figures.tensor_rows import rounded, weight
 from glassformer.inspection.figures.views import view_data
 from tests.examples import ALL, cases, max_examples
 from tests.models import build_source_sensitive, configs, seeds
@@ -32,7 +32,7 @@ from tests.processes import ROOT, glassformer, run_fresh
 
 SVG = "{http://www.w3.org/2000/svg}"
 SENTENCE = "The animal didn't cross the street because it was too tired."
-OF_AN_ATTENTION = ("qkv", "self-attention", "heads", "heads-out", "concat", "multi-head", "attention")
+ATTENTION_VIEWS = ("qkv", "self-attention", "heads", "heads-out", "concat", "multi-head", "attention")
 
 
 @cache
@@ -53,7 +53,7 @@ def texts(svg: str) -> list[str]:
     return ["".join(element.itertext()) for element in ElementTree.fromstring(svg).iter(f"{SVG}text")]
 
 
-def of(config, seed, given_target=False) -> Trace:
+def random_trace(config, seed, given_target=False) -> Trace:
     model = build_source_sensitive(config, seed)
     usable = [i for i in range(min(config.source_vocab_size, config.vocab_size)) if i != config.pad_id]
     source = [usable[(seed + step) % len(usable)] for step in range(4)] + [config.eos_id]
@@ -70,7 +70,7 @@ def test_a_story_has_every_figure_with_its_description_and_loads_nothing(dark, t
         "qkv": {"at": at, "token": 8},
         "attention": {"at": at, "token": 8},
         "concat": {"at": at, "token": 8},
-        "film": {},
+        "decoding-steps": {},
     }
     places = [
         page.index(figure(street_trace(), view, head=2, dark=dark, caption=False, **given).svg)
@@ -81,7 +81,7 @@ def test_a_story_has_every_figure_with_its_description_and_loads_nothing(dark, t
     one_head = figure(street_trace(), "attention", at=at, head=0, caption=False).svg
     assert one_head in street_trace().story(at=at, head=None).html  # as the command does without --head
     street_trace().story().save(tmp_path / "it.html")
-    with pytest.raises(InputError, match=r"is not an \.html file"):
+    with pytest.raises(InputError, match=r"use a name that ends in \.html"):
         street_trace().story().save(tmp_path / "it.svg")
     with pytest.raises(InputError, match=r"There is no attention 'encoder\.layers\.9"):
         street_trace().story(at="encoder.layers.9.self_attention")
@@ -114,7 +114,9 @@ def test_a_figure_is_well_formed_and_has_a_description(view, dark, width):
     assert not re.search(r'[="\s,]-?0*\.?NaN|undefined|Infinity', drawn.svg)
 
 
-@pytest.mark.parametrize("view", cases("attention", "film", more=sorted(set(VIEWS) - {"attention", "film"})))
+@pytest.mark.parametrize(
+    "view", cases("attention", "decoding-steps", more=sorted(set(VIEWS) - {"attention", "decoding-steps"}))
+)
 def test_the_same_trace_gives_the_same_bytes_in_every_thread(view):
     once = figure(street_trace(), view).svg
     with ThreadPoolExecutor(3) as threads:
@@ -122,26 +124,26 @@ def test_the_same_trace_gives_the_same_bytes_in_every_thread(view):
     assert again == [once] * 3
 
 
-@pytest.mark.parametrize("view", [*OF_AN_ATTENTION, "bridge", "film"])
+@pytest.mark.parametrize("view", [*ATTENTION_VIEWS, "cross-attention", "decoding-steps"])
 def test_every_token_appears_as_text(view):
     written = texts(figure(street_trace(), view, caption=False).svg)
-    tokens = street_trace().target if view == "film" else street_trace().source
+    tokens = street_trace().target if view == "decoding-steps" else street_trace().source
     for piece in tokens:
         start = piece.removeprefix("▁")[:4]  # long tokens are truncated
         assert any(text.startswith(start) for text in written), (view, piece)
 
 
 @cache
-def measure():
+def text_width():
     """The renderer's estimate of text width: the width in the widest of the common fonts."""
     import quickjs
 
     context = quickjs.Context()
-    context.eval(BUNDLE.read_text() + "function measure(t, s, b) { return glassformerFigures.measure(t, s, b); }")
-    return context.get("measure")
+    context.eval(BUNDLE.read_text() + "function textWidth(t, s, b) { return glassformerFigures.textWidth(t, s, b); }")
+    return context.get("textWidth")
 
 
-def placed(element: ElementTree.Element, dx: float = 0, dy: float = 0):
+def text_boxes(element: ElementTree.Element, dx: float = 0, dy: float = 0):
     """Bounding box and content of every horizontal text. A <g> may translate its children."""
     if moved := re.match(r"translate\((\S+) (\S+)\)", element.get("transform", "")):
         dx, dy = dx + float(moved[1]), dy + float(moved[2])
@@ -150,27 +152,27 @@ def placed(element: ElementTree.Element, dx: float = 0, dy: float = 0):
         parts = [(element.text, size)]
         for span in element:
             parts += [(span.text, float(span.get("font-size", size))), (span.tail, size)]
-        width = sum(measure()(text, own, bold) for text, own in parts if text)
+        width = sum(text_width()(text, part_size, bold) for text, part_size in parts if text)
         left = float(element.get("x")) + dx - width * {"middle": 0.5, "end": 1}.get(element.get("text-anchor"), 0)
-        ground = float(element.get("y")) + dy
-        yield left, ground - 0.72 * size, left + width, ground, "".join(element.itertext())
+        baseline = float(element.get("y")) + dy
+        yield left, baseline - 0.72 * size, left + width, baseline, "".join(element.itertext())
     for child in element:
-        yield from placed(child, dx, dy)
+        yield from text_boxes(child, dx, dy)
 
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("width", ["86mm", "178mm"])
 def test_texts_do_not_overlap_or_leave_the_page(view, width):
-    for at in street_trace().attentions[:: 1 if ALL else 4] if view in OF_AN_ATTENTION else [None]:
+    for at in street_trace().attentions[:: 1 if ALL else 4] if view in ATTENTION_VIEWS else [None]:
         root = ElementTree.fromstring(figure(street_trace(), view, at=at, width=width).svg)
-        boxes = list(placed(root))
+        boxes = list(text_boxes(root))
         right = float(root.get("viewBox").split()[2])
-        for number, (left, top, end, ground, text) in enumerate(boxes):
+        for number, (left, top, end, baseline, text) in enumerate(boxes):
             assert left >= 0, text
             assert end <= right, text
             for other in boxes[number + 1 :]:
                 across = min(end, other[2]) - max(left, other[0])
-                down = min(ground, other[3]) - max(top, other[1])
+                down = min(baseline, other[3]) - max(top, other[1])
                 assert across < 0.8 or down < 0.8, (at, text, other[4])
 
 
@@ -178,9 +180,9 @@ def test_texts_do_not_overlap_or_leave_the_page(view, width):
 @max_examples(25)
 def test_any_model_can_be_drawn(config, seed, data):
     """Unequal depths, pre- and post-norm, any number of heads, relative and rotary positions, recurrent decoders."""
-    traced = of(config, seed)
+    traced = random_trace(config, seed)
     view = data.draw(st.sampled_from(list(VIEWS)))
-    at = data.draw(st.sampled_from(traced.attentions)) if view in OF_AN_ATTENTION else None
+    at = data.draw(st.sampled_from(traced.attentions)) if view in ATTENTION_VIEWS else None
     head = data.draw(st.integers(0, config.n_heads - 1))
     drawn = figure(traced, view, at=at, head=head, width=data.draw(st.sampled_from(["86mm", "178mm"])))
     ElementTree.fromstring(drawn.svg)
@@ -191,8 +193,8 @@ def test_any_model_can_be_drawn(config, seed, data):
 @given(configs(decoder_ssru=True, positions="sinusoidal"), seeds)
 @max_examples(4)
 def test_a_recurrent_decoder_has_no_self_attention_to_draw(config, seed):
-    traced = of(config, seed, given_target=True)
-    assert "has no self-attention" in figure(traced, "film").description
+    traced = random_trace(config, seed, given_target=True)
+    assert "has no self-attention" in figure(traced, "decoding-steps").description
     with pytest.raises(InputError, match="has no self-attention"):
         figure(traced, "attention", at="decoder.layers.0.self_attention")
 
@@ -200,7 +202,7 @@ def test_a_recurrent_decoder_has_no_self_attention_to_draw(config, seed):
 @given(configs(decoder_ssru=False), seeds)
 @max_examples(4)
 def test_masked_positions_are_hatched_and_not_0(config, seed):
-    traced = of(config, seed, given_target=True)
+    traced = random_trace(config, seed, given_target=True)
     at = "decoder.layers.0.self_attention"
     data = view_data(traced, "attention", FigureOptions(at=at))
     for head in data["weights"]:
@@ -235,18 +237,18 @@ def test_the_description_names_the_strongest_of_the_trace():
     weights = traced[f"{at}.weights"][head, row]
     best = traced.source[int(weights.argmax())].removeprefix("▁")
     description = figure(traced, "attention", at=at, head=head, token="es").description
-    assert f"after weil, predicting es, looks most at {best} {weights.max():.3f}" in description
+    assert f"after weil, predicting es, attends most to {best} {weights.max():.3f}" in description
 
 
-def test_the_bridge_shows_which_matrices_are_shared():
+def test_the_cross_attention_view_shows_which_matrices_are_shared():
     traced = street_trace()
-    unshared = figure(traced, "bridge").svg
+    unshared = figure(traced, "cross-attention").svg
     assert texts(unshared).count("own") == 2 * traced.config.decoder_layers
     assert texts(unshared).count("≠") == traced.config.decoder_layers
     first, second = (f"decoder.layers.{i}.cross_attention.k_proj.weight" for i in range(2))
     about = traced.about.model_copy(update={"shared": traced.about.shared | {second: first}})
     shared = Trace(about, traced.loaders, traced.tree, traced.parameters)
-    written = texts(figure(shared, "bridge").svg)
+    written = texts(figure(shared, "cross-attention").svg)
     assert written.count("own") == 2
     assert any(text.startswith("shared with dec") for text in written)
 
@@ -256,7 +258,7 @@ def test_a_trace_saved_without_weights_is_drawn_without_them(tmp_path):
     loaded = Trace.load(tmp_path / "trace.safetensors")
     for view in VIEWS:
         drawn = figure(loaded, view)
-        missing = view in ("qkv", "concat", "multi-head", "bridge")
+        missing = view in ("qkv", "concat", "multi-head", "cross-attention")
         assert ("numbers not saved with this trace" in texts(drawn.svg)) == missing, view
 
 
@@ -323,7 +325,7 @@ def test_png_and_svg_files(tmp_path):
     assert png.startswith(b"\x89PNG")
     width = int.from_bytes(png[16:20], "big")
     assert width == pytest.approx(178 / 25.4 * 96 * 2, abs=2)
-    with pytest.raises(InputError, match=r"saved as \.svg or \.png"):
+    with pytest.raises(InputError, match=r"use a name that ends in \.svg or \.png"):
         drawn.save(tmp_path / "it.jpg")
 
 
@@ -337,9 +339,13 @@ def test_png_and_svg_files(tmp_path):
             "There is no attention 'encoder.layers.9.self_attention'",
         ),
         ("attention", {"head": 4}, "Head 4 is out of range (0 to 3)"),
-        ("attention", {"token": "horse"}, "There is no token 'horse'"),
+        ("attention", {"token": "horse"}, "There is no token 'horse'. Give one of these tokens (The animal"),
         ("softmax", {"token": 99}, "Position 99 is out of range"),
-        ("film", {"at": "encoder.layers.0"}, "is not within a decoder layer (decoder.layers.0 to decoder.layers.1)"),
+        (
+            "decoding-steps",
+            {"at": "encoder.layers.0"},
+            "is not part of a decoder layer (decoder.layers.0 to decoder.layers.1)",
+        ),
         ("attention", {"colour": "red"}, "colour"),
         ("attention", {"width": "10cm"}, "width"),
     ],
@@ -350,7 +356,7 @@ def test_invalid_options_are_errors(view, options, complaint):
 
 
 def test_no_tree_without_a_search():
-    with pytest.raises(InputError, match="trace without a target"):
+    with pytest.raises(InputError, match="Trace the sentence without a target"):
         figure(street().trace(SENTENCE, "Das Tier schläft."), "beam")
 
 
@@ -421,9 +427,9 @@ def test_the_command_draws(tmp_path):
 
     done = run("attention", str(tmp_path / "it.svg"), "--head", "1", "--token", "it", "--width", "86mm")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("Head 1 of encoder layer 1, self-attention: it looks most at ")
+    assert done.stdout.startswith("Head 1 of encoder layer 1, self-attention: it attends most to ")
     ElementTree.parse(tmp_path / "it.svg")
     done = run("--all", str(tmp_path / "all"), "--target", "Das Tier schläft.")
     assert {path.stem for path in (tmp_path / "all").iterdir()} == set(VIEWS) - {"beam"}
-    assert "trace without a target" in done.stderr
+    assert "Trace the sentence without a target" in done.stderr
     assert run("attention").returncode == 1

@@ -15,8 +15,8 @@ from glassformer.evaluation import score
 from glassformer.inspection import rank_heads, trace, what_if
 from glassformer.inspection.interventions.changes import (
     AverageHead,
-    CutEdge,
     ForcePrefix,
+    RemoveEdge,
     RemoveHead,
     ReplaceMatrices,
     ReplaceToken,
@@ -99,7 +99,7 @@ def test_an_averaged_head_has_its_mean_everywhere(config, seed, draw):
 def test_a_cut_edge_has_weight_0_and_the_others_are_renormalised(config, seed, draw):
     model = build(config, seed)
     name, head = chosen(model, draw)
-    change = CutEdge(at=name, query=2, key=draw % 3, head=head)
+    change = RemoveEdge(at=name, query=2, key=draw % 3, head=head)
     before = trace(model, one(config, seed), target_of(config, seed))
     after = trace(model, one(config, seed), target_of(config, seed), changes=[change])
     scores = before[f"{name}.scores"][head, 2].clone()
@@ -114,7 +114,7 @@ def test_the_only_edge_of_a_position_cannot_be_removed():
     model = small_model()
     before = trace(model, Request([5, 6, 2]), [7, 2])
     with pytest.raises(InputError, match="attends to position 0 only: this edge cannot be removed"):
-        what_if(model, before, [CutEdge(at="decoder.layers.0.self_attention", query=0, key=0)])
+        what_if(model, before, [RemoveEdge(at="decoder.layers.0.self_attention", query=0, key=0)])
 
 
 @max_examples(20)
@@ -213,7 +213,7 @@ def test_what_ifs_compose(config, seed, draw, other):
 def test_a_change_that_names_positions_is_searched_without_a_cache_and_finds_the_same(config, seed):
     """Cutting an edge beyond the end of the sentence has no effect."""
     model, request = build(config, seed), one(config, seed)
-    far = CutEdge(at="decoder.layers.0.cross_attention", query=500, key=0)
+    far = RemoveEdge(at="decoder.layers.0.cross_attention", query=500, key=0)
     [[best]] = search(PlainStepModel(model), [request], SEARCH)
     traced = trace(model, request, search=SEARCH, changes=[far])
     assert sum(traced.log_probabilities) == pytest.approx(best.log_probability, rel=1e-9, abs=1e-9)
@@ -285,7 +285,7 @@ def test_a_changed_translator_can_be_scored(street):
     with pytest.raises(InputError, match="needs sentences to average over: pass them as average_over="):
         street.changed(AverageHead(at=at, head=0))
     with pytest.raises(InputError, match="use `what_if` with its trace"):
-        street.changed(CutEdge(at=at, query=0, key=0))
+        street.changed(RemoveEdge(at=at, query=0, key=0))
 
 
 def test_a_text_can_be_traced_with_a_given_target():

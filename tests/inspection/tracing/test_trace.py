@@ -196,7 +196,7 @@ def test_any_hypothesis_can_be_followed_and_any_target_given(config, seed):
         assert followed.log_probabilities == pytest.approx(found, rel=1e-9, abs=1e-9)
     with pytest.raises(InputError, match=r"Node \d+ is out of range: the search tree has nodes 1 to \d+"):
         trace(model, request, search=beam, node=len(best.tree))
-    with pytest.raises(InputError, match=r"Hypothesis \d+ is out of range.* Use a wider beam"):
+    with pytest.raises(InputError, match=r"Hypothesis \d+ is out of range.* A larger beam finishes more"):
         trace(model, request, search=beam, hypothesis=len(best.tree.ended))
 
 

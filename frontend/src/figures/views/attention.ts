@@ -1,33 +1,39 @@
-// Who looks at whom: the weights of one head large, or of every head side by side.
+// View `attention`: the attention weights of one head, or of all heads side by side.
+import type { Canvas, Drawing } from '../canvas';
 import { cells, fitted, type Box } from '../cells';
+import { attendsMostTo, attentionName, attentionNotes, capitalised, plural } from '../formatting';
 import { ColumnLabels, RowLabels } from '../labels';
 import { colour, probabilityScale, readableOn, type Scale } from '../scales';
-import type { Drawing, Sheet } from '../sheet';
 import { tag } from '../svg';
-import { runsLeft, shown, text } from '../text';
+import { isRightToLeft, text, tokenText } from '../text';
 import type { AttentionData, Matrix, Token } from '../types';
-import { capitalised, placeName, remarksOn, spoken, strongest } from '../words';
 
-const GAP = 16;
-const HEADING = 12;
+const MIN_PRINTED_WEIGHT = 0.05;
+const PANEL_GAP = 16;
+const HEADING_HEIGHT = 12;
+const MAX_DESCRIBED_HEADS = 4;
 
-export function attention(given: AttentionData, sheet: Sheet): Drawing {
-  const data = asRead(given, sheet);
+export function attention(given: AttentionData, canvas: Canvas): Drawing {
+  const data = inReadingOrder(given, canvas);
   const weights = data.weights ?? [];
   const chosen = data.head === null ? weights : [weights[data.head] as Matrix];
   const scale = probabilityScale(chosen);
-  for (const remark of remarksOn(data)) sheet.note(remark);
-  const panels = data.head === null ? many(data, chosen, scale, sheet) : one(data, chosen[0] as Matrix, scale, sheet);
-  const place = capitalised(placeName(data.place));
-  const title = data.head === null ? `${place}: ${chosen.length} heads` : `${place}, head ${data.head}`;
+  for (const note of attentionNotes(data)) canvas.note(note);
+  const panels =
+    data.head === null ? allHeads(data, chosen, scale, canvas) : oneHead(data, chosen[0] as Matrix, scale, canvas);
+  const name = capitalised(attentionName(data.place));
+  const title =
+    data.head === null
+      ? `${name}: attention weights of ${plural(chosen.length, 'head')}`
+      : `${name}, head ${data.head}: attention weights`;
   return { title, description: sentences(data, chosen), ...panels };
 }
 
-/** Keys of a script that runs to the left stand from right to left, as the text does. */
-function asRead(data: AttentionData, sheet: Sheet): AttentionData {
-  const leftward = data.keys.filter((token) => runsLeft(token.after ?? token.text)).length;
-  if (leftward * 2 <= data.keys.length) return data;
-  sheet.note('The columns run from right to left, as the text does.');
+/** Keys of a right-to-left script are drawn from right to left, as the text is read. */
+function inReadingOrder(data: AttentionData, canvas: Canvas): AttentionData {
+  const rightToLeft = data.keys.filter((token) => isRightToLeft(token.after ?? token.text)).length;
+  if (rightToLeft * 2 <= data.keys.length) return data;
+  canvas.note('The columns run from right to left, as the text does.');
   const weights = (data.weights ?? []).map(mirrored);
   return { ...data, keys: [...data.keys].reverse(), weights };
 }
@@ -41,81 +47,83 @@ function mirrored(matrix: Matrix): Matrix {
 }
 
 function sentences(data: AttentionData, chosen: Matrix[]): string[] {
-  const rows = data.token === null ? clearest(data, chosen) : [[0, data.token] as [number, number]];
+  const rows = data.token === null ? sharpestRows(data, chosen) : [[0, data.token] as [number, number]];
   if (data.head !== null) {
     const [, row] = rows[0] ?? [0, 0];
-    return [`Head ${data.head} of ${placeName(data.place)}: ${looks(data, chosen[0] as Matrix, row)}.`];
+    return [`Head ${data.head} of ${attentionName(data.place)}: ${attendsTo(data, chosen[0] as Matrix, row)}.`];
   }
-  const said = chosen.map((matrix, head) => {
-    const row = data.token ?? (clearest(data, [matrix])[0]?.[1] as number);
-    return `head ${head}: ${looks(data, matrix, row)}`;
+  const phrases = chosen.map((matrix, head) => {
+    const row = data.token ?? (sharpestRows(data, [matrix])[0]?.[1] as number);
+    return `head ${head}: ${attendsTo(data, matrix, row)}`;
   });
-  const few = said.slice(0, 4);
-  const more = said.length > few.length ? `; and ${said.length - few.length} more heads` : '';
-  return [`${capitalised(placeName(data.place))}. ${capitalised(few.join('; '))}${more}.`];
+  const named = phrases.slice(0, MAX_DESCRIBED_HEADS);
+  const rest = phrases.length - named.length;
+  const more = rest > 0 ? `; and ${plural(rest, 'more head')}` : '';
+  return [`${capitalised(attentionName(data.place))}. ${capitalised(named.join('; '))}${more}.`];
 }
 
-function looks(data: AttentionData, matrix: Matrix, row: number): string {
-  return `${spoken(data.queries[row] as Token)} looks most at ${strongest(matrix, row, data.keys)}`;
+function attendsTo(data: AttentionData, matrix: Matrix, row: number): string {
+  return attendsMostTo(data.queries[row] as Token, matrix, row, data.keys);
 }
 
-/** The word of each head that looks most sharply at one place other than its own. */
-export function clearest(data: AttentionData, chosen: Matrix[]): [number, number][] {
+/** For each head, the word with the largest weight on a single position other than its own. */
+export function sharpestRows(data: AttentionData, chosen: Matrix[]): [number, number][] {
   return chosen.map((matrix, head) => {
-    let [best, found] = [-1, 0];
+    let [largest, sharpest] = [-1, 0];
     matrix.values.forEach((value, index) => {
       const [row, col] = [Math.floor(index / matrix.cols), index % matrix.cols];
       const itself = data.place.kind === 'self' && row === col;
-      const word = /\p{L}/u.test(data.queries[row]?.text ?? '') && !/^<.+>$/.test(data.queries[row]?.text ?? '');
-      if (value !== null && !itself && word && value > best) [best, found] = [value, row];
+      const isWord = /\p{L}/u.test(data.queries[row]?.text ?? '') && !/^<.+>$/.test(data.queries[row]?.text ?? '');
+      if (value !== null && !itself && isWord && value > largest) [largest, sharpest] = [value, row];
     });
-    return [head, found];
+    return [head, sharpest];
   });
 }
 
-function one(data: AttentionData, matrix: Matrix, scale: Scale, sheet: Sheet): { body: string; height: number } {
-  const rows = new RowLabels(sheet, data.queries, sheet.narrow ? 40 : 64);
+function oneHead(data: AttentionData, matrix: Matrix, scale: Scale, canvas: Canvas): { body: string; height: number } {
+  const rows = new RowLabels(canvas, data.queries, canvas.narrow ? 40 : 64);
   const columns = new ColumnLabels(
-    sheet,
-    data.keys.map((token) => shown(token.after ?? token.text)),
+    canvas,
+    data.keys.map((token) => tokenText(token.after ?? token.text)),
   );
-  const room = sheet.width - rows.width - columns.overhang;
+  const room = canvas.width - rows.width - columns.overhang;
   const pitch = Math.min(24, room / matrix.cols);
   const height = Math.min(pitch, 15);
-  const down = matrix.rows > 30 ? Math.min(height, 560 / matrix.rows) : height;
+  const rowHeight = matrix.rows > 30 ? Math.min(height, 560 / matrix.rows) : height;
   const top = columns.height + 2;
-  const box = { x: rows.width, y: top, width: pitch * matrix.cols, height: down * matrix.rows };
+  const box = { x: rows.width, y: top, width: pitch * matrix.cols, height: rowHeight * matrix.rows };
   const body =
-    cells(sheet, fitted(sheet, matrix, box.width, box.height), box, scale) +
-    frame(sheet, box) +
-    (pitch >= 20 && down >= 9 ? numbers(matrix, box, scale, sheet) : '') +
-    marked(sheet, data.token, box, matrix.rows) +
-    rows.draw(rows.width, top, down, data.token) +
-    rows.heading(rows.width, top, down) +
+    cells(canvas, fitted(canvas, matrix, box.width, box.height), box, scale) +
+    frame(canvas, box) +
+    (pitch >= 20 && rowHeight >= 9 ? numbers(matrix, box, scale, canvas) : '') +
+    highlight(canvas, data.token, box, matrix.rows) +
+    rows.draw(rows.width, top, rowHeight, data.token) +
+    rows.heading(rows.width, top, rowHeight) +
     columns.draw(rows.width, top, pitch);
   return { body, height: top + box.height };
 }
 
-/** The larger weights as numbers, where cells are large enough to hold them. */
-function numbers(matrix: Matrix, box: Box, scale: Scale, sheet: Sheet): string {
-  sheet.note('Weights of 0.05 and more are written out.');
+/** The larger weights as numbers, if the cells are large enough. */
+function numbers(matrix: Matrix, box: Box, scale: Scale, canvas: Canvas): string {
+  canvas.note(`Weights of ${MIN_PRINTED_WEIGHT} or more are printed as numbers.`);
   const [width, height] = [box.width / matrix.cols, box.height / matrix.rows];
   return matrix.values
     .map((value, index) => {
-      if (value === null || value < 0.05) return '';
+      if (value === null || value < MIN_PRINTED_WEIGHT) return '';
       const x = box.x + ((index % matrix.cols) + 0.5) * width;
       const y = box.y + (Math.floor(index / matrix.cols) + 0.5) * height + 2.8;
-      const fill = readableOn(colour(value, scale, sheet.theme));
+      const fill = readableOn(colour(value, scale, canvas.theme));
       return text(x, y, value > 0.995 ? '1' : value.toFixed(2).slice(1), { fill, anchor: 'middle' });
     })
     .join('');
 }
 
-function frame(sheet: Sheet, box: Box): string {
-  return tag('rect', { ...box, fill: 'none', stroke: sheet.theme.quiet, 'stroke-width': 0.6 });
+function frame(canvas: Canvas, box: Box): string {
+  return tag('rect', { ...box, fill: 'none', stroke: canvas.theme.quiet, 'stroke-width': 0.6 });
 }
 
-function marked(sheet: Sheet, row: number | null, box: Box, rows: number): string {
+/** A frame around the highlighted row. */
+function highlight(canvas: Canvas, row: number | null, box: Box, rows: number): string {
   if (row === null) return '';
   const height = box.height / rows;
   return tag('rect', {
@@ -124,41 +132,46 @@ function marked(sheet: Sheet, row: number | null, box: Box, rows: number): strin
     width: box.width + 2,
     height: height + 1.2,
     fill: 'none',
-    stroke: sheet.theme.accent,
+    stroke: canvas.theme.accent,
     'stroke-width': 1.4,
   });
 }
 
-/** As many beside each other as leave every label its room; long sentences are drawn small. */
-export function perLine(room: number, count: number, positions: number): number {
-  const roomy = Math.floor((room + GAP) / (Math.max(40, positions * 9) + GAP));
+/** Panels per line: as many as leave space for every label; long sentences are drawn small. */
+function panelsPerLine(room: number, count: number, positions: number): number {
+  const fitting = Math.floor((room + PANEL_GAP) / (Math.max(40, positions * 9) + PANEL_GAP));
   const least = count <= 2 ? count : count <= 4 ? 2 : count <= 9 ? 3 : 4;
-  return Math.min(count, Math.max(least, Math.min(roomy, 6)));
+  return Math.min(count, Math.max(least, Math.min(fitting, 6)));
 }
 
-function many(data: AttentionData, panels: Matrix[], scale: Scale, sheet: Sheet): { body: string; height: number } {
-  const rows = new RowLabels(sheet, data.queries, sheet.narrow ? 30 : 50);
+function allHeads(
+  data: AttentionData,
+  panels: Matrix[],
+  scale: Scale,
+  canvas: Canvas,
+): { body: string; height: number } {
+  const rows = new RowLabels(canvas, data.queries, canvas.narrow ? 30 : 50);
   const columns = new ColumnLabels(
-    sheet,
-    data.keys.map((token) => shown(token.after ?? token.text)),
+    canvas,
+    data.keys.map((token) => tokenText(token.after ?? token.text)),
     46,
   );
-  const room = sheet.width - rows.width - columns.overhang;
-  const across = perLine(room, panels.length, data.keys.length);
-  const width = Math.min(220, (room - (across - 1) * GAP) / across);
+  const room = canvas.width - rows.width - columns.overhang;
+  const across = panelsPerLine(room, panels.length, data.keys.length);
+  const width = Math.min(220, (room - (across - 1) * PANEL_GAP) / across);
   const pitch = width / data.keys.length;
-  const down = Math.min(Math.max(pitch, 2), 12);
-  const height = down * data.queries.length;
+  const rowHeight = Math.min(Math.max(pitch, 2), 12);
+  const height = rowHeight * data.queries.length;
   let body = '';
   let y = 0;
   for (let first = 0; first < panels.length; first += across) {
-    y += HEADING + columns.height;
-    body += rows.draw(rows.width, y, down, data.token) + rows.heading(rows.width, y, down);
+    y += HEADING_HEIGHT + columns.height;
+    body += rows.draw(rows.width, y, rowHeight, data.token) + rows.heading(rows.width, y, rowHeight);
     panels.slice(first, first + across).forEach((matrix, place) => {
-      const box = { x: rows.width + place * (width + GAP), y, width, height };
-      body += text(box.x, y - columns.height - 2, `head ${first + place}`, { fill: sheet.theme.text, bold: true });
-      body += cells(sheet, fitted(sheet, matrix, width, height), box, scale) + frame(sheet, box);
-      body += marked(sheet, data.token, box, matrix.rows) + columns.draw(box.x, y, pitch);
+      const box = { x: rows.width + place * (width + PANEL_GAP), y, width, height };
+      body += text(box.x, y - columns.height - 2, `head ${first + place}`, { fill: canvas.theme.text, bold: true });
+      body += cells(canvas, fitted(canvas, matrix, width, height), box, scale) + frame(canvas, box);
+      body += highlight(canvas, data.token, box, matrix.rows) + columns.draw(box.x, y, pitch);
     });
     y += height + 8;
   }

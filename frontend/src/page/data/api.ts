@@ -1,10 +1,10 @@
-// The server's routes, typed. Every failure is one sentence with what to do.
+// Typed client of the server's routes. Every error has a one-sentence message that says what to do.
 import { texts } from '../strings';
-import { numbers } from './bytes';
+import { toFloat32 } from './bytes';
 import type { Manifest, ModelInfo } from './manifest';
 import type { Tensor } from './tensor';
-import { received, type SentTree, type Tree } from './tree';
-import type { AskWho, WhoFound } from './who';
+import { treeFromResponse, type TreeResponse, type SearchTree } from './searchTree';
+import type { PronounRequest, PronounResponse } from './pronoun';
 
 export class ApiError extends Error {
   constructor(
@@ -15,36 +15,36 @@ export class ApiError extends Error {
   }
 }
 
-export interface AskTrace {
+export interface TraceRequest {
   text: string;
   target?: string;
   beam?: number;
-  /** Which of those that the search ended is followed, the best first. */
+  /** Which finished hypothesis of the search to trace; 0 is the best. */
   hypothesis?: number;
-  /** Ids that the translation is made to begin with. */
+  /** Token ids that the translation is forced to begin with. */
   prefix?: number[];
 }
 
-/** Part of a tensor: "3", "0:8", "8:"; `to` makes a weight small: "64x64"; `half` is "1" where float16 will do. */
-export interface Cut {
+/** Part of a tensor: rows and columns "3", "0:8", "8:"; `to` requests a summary of a weight: "64x64"; `half` "1" requests float16. */
+export interface TensorSlice {
   rows?: string;
   cols?: string;
   to?: string;
   half?: string;
 }
 
-export interface WhatIf {
+export interface WhatIfResponse {
   manifest: Manifest;
   changed_words: [string, string][];
-  /** What the changed model gives to each token of the translation before. */
-  kept: (number | null)[];
+  /** Log-probability that the changed model gives to each token of the original translation. */
+  original_log_probabilities: (number | null)[];
   differences: (number | null)[];
-  /** Before and after, against a reference. */
+  /** chrF before and after, if a reference was given. */
   chrf?: [number, number];
 }
 
-/** What a head is worth to a translation: nats a token that are lost without it. */
-export interface HeadWorth {
+/** Importance of a head for a translation: `loss` in nats per token when it is removed. */
+export interface HeadImportance {
   at: string;
   head: number;
   loss?: number;
@@ -52,37 +52,37 @@ export interface HeadWorth {
 
 export interface Api {
   model(): Promise<ModelInfo>;
-  explore(asked: AskTrace): Promise<Manifest>;
-  tensor(id: string, name: string, cut?: Cut): Promise<Tensor>;
-  weight(name: string, cut?: Cut): Promise<Tensor>;
-  whatIf(id: string, changes: unknown[], reference?: string, signal?: AbortSignal): Promise<WhatIf>;
-  heads(id: string): Promise<HeadWorth[]>;
-  /** What is taken along of a trace: `figure/qkv.svg`, `story.html` or `explorer.html`, told what the route takes. */
-  file(id: string, name: string, told?: Record<string, string>): Promise<Blob>;
-  tree(id: string): Promise<Tree>;
-  who(wanted: AskWho, signal: AbortSignal): Promise<WhoFound>;
+  explore(request: TraceRequest): Promise<Manifest>;
+  tensor(id: string, name: string, slice?: TensorSlice): Promise<Tensor>;
+  weight(name: string, slice?: TensorSlice): Promise<Tensor>;
+  whatIf(id: string, changes: unknown[], reference?: string, signal?: AbortSignal): Promise<WhatIfResponse>;
+  heads(id: string): Promise<HeadImportance[]>;
+  /** A file made from a trace: `figure/qkv.svg`, `story.html` or `explorer.html`; `options` are the route's. */
+  file(id: string, name: string, options?: Record<string, string>): Promise<Blob>;
+  tree(id: string): Promise<SearchTree>;
+  pronoun(request: PronounRequest, signal: AbortSignal): Promise<PronounResponse>;
 }
 
-/** `fetch`, as far as it is needed here. */
+/** The part of `fetch` that is used here. */
 export type Fetcher = (address: string, init?: RequestInit) => Promise<Response>;
 
-export function httpApi(base = '', fetcher: Fetcher = (...given) => fetch(...given)): Api {
+export function httpApi(base = '', fetcher: Fetcher = (...args) => fetch(...args)): Api {
   let tracing: AbortController | null = null;
 
-  async function asked(path: string, init: RequestInit = {}): Promise<Response> {
-    let answer: Response;
+  async function request(path: string, init: RequestInit = {}): Promise<Response> {
+    let response: Response;
     try {
-      answer = await fetcher(base + path, init);
+      response = await fetcher(base + path, init);
     } catch (error) {
       if (error instanceof DOMException && error.name === 'AbortError') throw error;
       throw new ApiError(texts.serverGone, 0);
     }
-    if (!answer.ok) throw new ApiError(await sentence(answer), answer.status);
-    return answer;
+    if (!response.ok) throw new ApiError(await errorMessage(response), response.status);
+    return response;
   }
 
-  const posted = (path: string, body: unknown, signal: AbortSignal | null = null) =>
-    asked(path, {
+  const post = (path: string, body: unknown, signal: AbortSignal | null = null) =>
+    request(path, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
@@ -90,46 +90,48 @@ export function httpApi(base = '', fetcher: Fetcher = (...given) => fetch(...giv
     });
 
   return {
-    model: async () => (await asked('/api/model')).json() as Promise<ModelInfo>,
-    async explore(wanted) {
-      tracing?.abort(); // who asks anew does not wait for the old answer
+    model: async () => (await request('/api/model')).json() as Promise<ModelInfo>,
+    async explore(body) {
+      tracing?.abort(); // a new request replaces the one that is running
       tracing = new AbortController();
-      return (await posted('/api/explore', wanted, tracing.signal)).json() as Promise<Manifest>;
+      return (await post('/api/explore', body, tracing.signal)).json() as Promise<Manifest>;
     },
-    tensor: async (id, name, cut) => tensorOf(await asked(`/api/explore/${id}/tensor/${name}${query(cut)}`)),
-    weight: async (name, cut) => tensorOf(await asked(`/api/weight/${name}${query(cut)}`)),
+    tensor: async (id, name, slice) => tensorOf(await request(`/api/explore/${id}/tensor/${name}${query(slice)}`)),
+    weight: async (name, slice) => tensorOf(await request(`/api/weight/${name}${query(slice)}`)),
     async whatIf(id, changes, reference = '', signal) {
       const body = { changes, ...(reference === '' ? {} : { reference }) };
-      return (await posted(`/api/explore/${id}/what-if`, body, signal)).json() as Promise<WhatIf>;
+      return (await post(`/api/explore/${id}/what-if`, body, signal)).json() as Promise<WhatIfResponse>;
     },
-    heads: async (id) => ((await (await asked(`/api/explore/${id}/heads`)).json()) as { heads: HeadWorth[] }).heads,
-    file: async (id, name, told) => (await asked(`/api/explore/${id}/${name}?${new URLSearchParams(told)}`)).blob(),
-    tree: async (id) => received((await (await asked(`/api/explore/${id}/tree`)).json()) as SentTree),
-    who: async (wanted, signal) => (await posted('/api/who', wanted, signal)).json() as Promise<WhoFound>,
+    heads: async (id) =>
+      ((await (await request(`/api/explore/${id}/heads`)).json()) as { heads: HeadImportance[] }).heads,
+    file: async (id, name, options) =>
+      (await request(`/api/explore/${id}/${name}?${new URLSearchParams(options)}`)).blob(),
+    tree: async (id) => treeFromResponse((await (await request(`/api/explore/${id}/tree`)).json()) as TreeResponse),
+    pronoun: async (body, signal) => (await post('/api/pronoun', body, signal)).json() as Promise<PronounResponse>,
   };
 }
 
-function query(cut: Cut = {}): string {
-  const written = new URLSearchParams({ ...cut }).toString();
-  return written === '' ? '' : `?${written}`;
+function query(slice: TensorSlice = {}): string {
+  const parameters = new URLSearchParams({ ...slice }).toString();
+  return parameters === '' ? '' : `?${parameters}`;
 }
 
-async function sentence(answer: Response): Promise<string> {
+async function errorMessage(response: Response): Promise<string> {
   try {
-    const { error } = (await answer.json()) as { error?: unknown };
+    const { error } = (await response.json()) as { error?: unknown };
     if (typeof error === 'string') return error;
   } catch {
-    // an answer that is no JSON is not ours; its number is all that can be said
+    // not JSON, so not from our server: only the status is known
   }
-  return texts.refused(answer.status);
+  return texts.refused(response.status);
 }
 
-async function tensorOf(answer: Response): Promise<Tensor> {
-  const bytes = new Uint8Array(await answer.arrayBuffer());
-  const shape = answer.headers.get('x-shape') ?? '';
+async function tensorOf(response: Response): Promise<Tensor> {
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  const shape = response.headers.get('x-shape') ?? '';
   return {
-    values: numbers(bytes, answer.headers.get('x-dtype') ?? 'float32'),
+    values: toFloat32(bytes, response.headers.get('x-dtype') ?? 'float32'),
     shape: shape === '' ? [] : shape.split(',').map(Number),
-    axes: (answer.headers.get('x-axes') ?? '').split(' ').filter(Boolean),
+    axes: (response.headers.get('x-axes') ?? '').split(' ').filter(Boolean),
   };
 }

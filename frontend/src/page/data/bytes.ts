@@ -1,6 +1,6 @@
-// From little-endian bytes to numbers that JavaScript computes with.
+// Decoding of little-endian bytes into numbers.
 
-/** One float16: sign, five bits of exponent, ten of fraction. */
+/** One float16: sign bit, five exponent bits, ten fraction bits. */
 export function fromHalf(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >> 10) & 0x1f;
@@ -19,21 +19,21 @@ const READERS: Record<string, { size: number; read: (view: DataView, at: number)
   int64: { size: 8, read: (view, at) => Number(view.getBigInt64(at, true)) },
 };
 
-/** `dtype` as NumPy names it. */
-export function numbers(bytes: Uint8Array, dtype: string): Float32Array {
+/** `dtype`: NumPy's name. */
+export function toFloat32(bytes: Uint8Array, dtype: string): Float32Array {
   const { length, at } = readerOf(bytes, dtype);
   return Float32Array.from({ length }, (_, i) => at(i));
 }
 
-/** The same in double precision, for short lists whose last digits count. */
-export function exactly(bytes: Uint8Array, dtype: string): number[] {
+/** The same in double precision, for short lists that need all digits. */
+export function toDoubles(bytes: Uint8Array, dtype: string): number[] {
   const { length, at } = readerOf(bytes, dtype);
   return Array.from({ length }, (_, i) => at(i));
 }
 
 function readerOf(bytes: Uint8Array, dtype: string): { length: number; at: (i: number) => number } {
   const reader = READERS[dtype];
-  if (reader === undefined) throw new Error(`Numbers of the kind ${dtype} cannot be read here.`);
+  if (reader === undefined) throw new Error(`Unsupported dtype ${dtype}.`);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return { length: bytes.byteLength / reader.size, at: (i) => reader.read(view, i * reader.size) };
 }

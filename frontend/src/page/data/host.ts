@@ -1,11 +1,11 @@
-// Where the page stands: behind a server, in a file that carries its trace, or in a notebook.
+// The environment of the explorer: a server, a file that contains its trace, or a notebook.
 import type { Selection } from '../state/selection';
 import { httpApi, type Api } from './api';
 import type { Manifest, ModelInfo } from './manifest';
 import type { Source } from './source';
 
-/** A trace that need not be asked for. */
-export interface Saved {
+/** A trace that comes with the explorer, without a server. */
+export interface SavedTrace {
   manifest: Manifest;
   model: ModelInfo;
   source: Source;
@@ -14,17 +14,17 @@ export interface Saved {
 }
 
 export interface Host {
-  /** Whom to ask for sentences and changes; null where there is only what was saved. */
+  /** The server for other sentences and for changes; null for a saved trace. */
   api: Api | null;
-  saved: (() => Promise<Saved>) | null;
-  /** What is looked at first, where the address does not say. */
+  saved: (() => Promise<SavedTrace>) | null;
+  /** The first selection, where the URL does not give one. */
   start: Partial<Selection>;
-  /** Whether address, title and scrolling are this page's: not in a frame, nor in a notebook. */
-  alone: boolean;
-  /** Whose keys are heard: all of the page's, or those pressed within. */
+  /** Whether the explorer may set the URL, the title and the scroll position: not in a frame, nor in a notebook. */
+  ownsWindow: boolean;
+  /** Where key presses are handled: the whole window, or the explorer's own element. */
   keys: EventTarget;
 }
 
 export function serverHost(): Host {
-  return { api: httpApi(), saved: null, start: {}, alone: true, keys: window };
+  return { api: httpApi(), saved: null, start: {}, ownsWindow: true, keys: window };
 }

@@ -1,4 +1,4 @@
-// What the server says of a trace and of its model, as `glassformer.server.schemas` writes it.
+// Description of a trace and of its model, as written by `glassformer.inspection.tracing.trace_manifest`.
 
 export interface Config {
   vocab_size: number;
@@ -22,7 +22,8 @@ export interface Config {
   decoder_ssru: boolean;
 }
 
-export interface Folded {
+/** Tensors of the same name and shape in several layers. */
+export interface TensorGroup {
   name: string;
   layers?: number | number[] | null;
   axes?: string | null;
@@ -30,14 +31,14 @@ export interface Folded {
   dtype?: string | null;
 }
 
-export interface SideOf {
+export interface TokenizedText {
   text: string;
   ids: number[];
   pieces: string[];
   words: [number, number][];
 }
 
-export interface Ended {
+export interface FinishedHypothesis {
   node: number;
   text: string;
   score: number | null;
@@ -48,21 +49,21 @@ export interface Manifest {
   id: string;
   version: string;
   config: Config;
-  source: SideOf;
-  target: SideOf;
-  first: string;
-  /** Target tokens that the search or the output looked at, by their ids. */
+  source: TokenizedText;
+  target: TokenizedText;
+  start_token: string;
+  /** Display text, by id, of every target token in the search tree or the output tensors. */
   pieces?: Record<string, string>;
-  given: boolean;
+  target_given: boolean;
   search: { size: number; length_penalty: number };
   hypothesis: number;
   changes: unknown[];
   log_probabilities: (number | null)[];
-  tensors: Folded[];
-  parameters: Folded[];
+  tensors: TensorGroup[];
+  parameters: TensorGroup[];
   shared: Record<string, string>;
-  /** Not there where the target was given. */
-  tree?: { nodes: number; limit: number; ended: Ended[] } | null;
+  /** Missing if the target was given. */
+  tree?: { nodes: number; limit: number; finished: FinishedHypothesis[] } | null;
 }
 
 export interface ModelInfo {
@@ -72,13 +73,13 @@ export interface ModelInfo {
   limits: { trace_beam: number; trace_tokens: number };
 }
 
-/** Names with * for the layer, written out: name -> its entry. */
-export function unfolded(entries: Folded[]): Map<string, Folded> {
-  const found = new Map<string, Folded>();
+/** Entries by full name, with * replaced by each layer's number. */
+export function expandLayers(entries: TensorGroup[]): Map<string, TensorGroup> {
+  const byName = new Map<string, TensorGroup>();
   for (const entry of entries) {
     const layers = typeof entry.layers === 'number' ? [...Array(entry.layers).keys()] : (entry.layers ?? null);
-    if (layers === null) found.set(entry.name, entry);
-    else for (const layer of layers) found.set(entry.name.replace('*', String(layer)), entry);
+    if (layers === null) byName.set(entry.name, entry);
+    else for (const layer of layers) byName.set(entry.name.replace('*', String(layer)), entry);
   }
-  return found;
+  return byName;
 }

@@ -1,65 +1,65 @@
-// A notebook's messages in place of HTTP: the same requests and answers, in pieces that a notebook can carry.
+// `fetch` over a notebook's widget messages: HTTP requests and responses, split into pieces of limited size.
 import { texts } from '../strings';
 import { ApiError, type Fetcher } from './api';
 
-/** What of a widget's model is needed here. */
+/** The part of an anywidget model that is used here. */
 export interface Messages {
   send(content: unknown): void;
-  on(event: 'msg:custom', heard: (content: unknown, buffers: DataView[]) => void): void;
-  off(event: 'msg:custom', heard: (content: unknown, buffers: DataView[]) => void): void;
+  on(event: 'msg:custom', listener: (content: unknown, buffers: DataView[]) => void): void;
+  off(event: 'msg:custom', listener: (content: unknown, buffers: DataView[]) => void): void;
 }
 
 interface Piece {
   id: string;
-  /** Which piece of how many. */
+  /** Index of this piece, and the number of pieces. */
   piece: number;
   pieces: number;
   status: number;
   headers: Record<string, string>;
 }
 
-interface Waiting {
+interface PendingRequest {
   parts: Uint8Array<ArrayBuffer>[];
-  answer: (response: Response) => void;
-  fail: (error: Error) => void;
+  resolve: (response: Response) => void;
+  reject: (error: Error) => void;
   timer: ReturnType<typeof setTimeout>;
 }
 
-const PATIENCE = 60_000; // milliseconds without a word before a kernel is taken for gone
+const TIMEOUT_MS = 60_000; // without a complete response, the kernel is taken to be gone
 
-/** `fetch` by messages; several pages may share one line, so each counts its requests under a name of its own. */
-export function messageFetch(line: Messages): { fetch: Fetcher; close: () => void } {
-  const own = Math.random().toString(36).slice(2);
-  const waiting = new Map<string, Waiting>();
+/** Several explorers may share one channel, so each prefixes its request ids. */
+export function messageFetch(channel: Messages): { fetch: Fetcher; close: () => void } {
+  const prefix = Math.random().toString(36).slice(2);
+  const pending = new Map<string, PendingRequest>();
   let count = 0;
 
-  function heard(content: unknown, buffers: DataView[]): void {
+  function receive(content: unknown, buffers: DataView[]): void {
     const piece = content as Piece;
-    const asked = waiting.get(piece.id);
-    if (asked === undefined) return;
+    const request = pending.get(piece.id);
+    if (request === undefined) return;
     const { buffer, byteOffset, byteLength } = buffers[0] ?? new DataView(new ArrayBuffer(0));
-    asked.parts[piece.piece] = new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
-    if (asked.parts.filter(Boolean).length < piece.pieces) return;
-    leave(piece.id);
-    asked.answer(new Response(new Blob(asked.parts), { status: piece.status, headers: piece.headers }));
+    request.parts[piece.piece] = new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
+    if (request.parts.filter(Boolean).length < piece.pieces) return;
+    forget(piece.id);
+    request.resolve(new Response(new Blob(request.parts), { status: piece.status, headers: piece.headers }));
   }
 
-  function leave(id: string): void {
-    clearTimeout(waiting.get(id)?.timer);
-    waiting.delete(id);
+  function forget(id: string): void {
+    clearTimeout(pending.get(id)?.timer);
+    pending.delete(id);
   }
 
-  line.on('msg:custom', heard);
+  channel.on('msg:custom', receive);
   return {
     fetch: (address, init) =>
-      new Promise((answer, fail) => {
-        const id = `${own}-${++count}`;
-        const giveUp = (error: Error) => (leave(id), fail(error));
-        const timer = setTimeout(() => giveUp(new ApiError(texts.kernelGone, 0)), PATIENCE);
-        waiting.set(id, { parts: [], answer, fail, timer });
-        init?.signal?.addEventListener('abort', () => giveUp(new DOMException('', 'AbortError')));
-        line.send({ id, method: init?.method ?? 'GET', path: address, body: init?.body ?? null });
+      new Promise((resolve, reject) => {
+        const id = `${prefix}-${++count}`;
+        const abort = (error: Error) => (forget(id), reject(error));
+        const timer = setTimeout(() => abort(new ApiError(texts.kernelGone, 0)), TIMEOUT_MS);
+        pending.set(id, { parts: [], resolve, reject, timer });
+        init?.signal?.addEventListener('abort', () => abort(new DOMException('', 'AbortError')));
+        channel.send({ id, method: init?.method ?? 'GET', path: address, body: init?.body ?? null });
       }),
-    close: () => line.off('msg:custom', heard),
+    close: () => channel.off('msg:custom', receive),
   };
 }

@@ -1,7 +1,7 @@
-// Where attentions stand, read from a trace's names; and what its rows and columns are.
+// The attentions of a trace, found by tensor name, and the tokens of their rows and columns.
 import type { Token } from '../../figures/types';
-import { shown } from '../../figures/text';
-import type { Folded } from './manifest';
+import { tokenText } from '../../figures/text';
+import type { TensorGroup } from './manifest';
 import type { Exploration, Side } from './trace';
 
 export type Kind = 'encoder-self' | 'decoder-self' | 'cross';
@@ -10,42 +10,42 @@ export interface AttentionPlace {
   name: string;
   kind: Kind;
   layer: number;
-  /** Whose tokens ask, and whose are looked at. */
+  /** The side of the query tokens, and of the key tokens. */
   queries: Side;
   keys: Side;
 }
 
-const NAMES: [RegExp, Kind, Side, Side][] = [
+const PATTERNS: [RegExp, Kind, Side, Side][] = [
   [/^(encoder\.layers\.(\d+)\.self_attention)\.weights$/, 'encoder-self', 'source', 'source'],
   [/^(decoder\.layers\.(\d+)\.self_attention)\.weights$/, 'decoder-self', 'target', 'target'],
   [/^(decoder\.layers\.(\d+)\.cross_attention)\.weights$/, 'cross', 'target', 'source'],
 ];
 
-export function placesOf(tensors: Map<string, Folded>): AttentionPlace[] {
-  const found: AttentionPlace[] = [];
-  for (const [pattern, kind, queries, keys] of NAMES) {
+export function placesOf(tensors: Map<string, TensorGroup>): AttentionPlace[] {
+  const places: AttentionPlace[] = [];
+  for (const [pattern, kind, queries, keys] of PATTERNS) {
     for (const name of tensors.keys()) {
       const match = pattern.exec(name);
-      if (match) found.push({ name: match[1] as string, kind, layer: Number(match[2]), queries, keys });
+      if (match) places.push({ name: match[1] as string, kind, layer: Number(match[2]), queries, keys });
     }
   }
-  return found;
+  return places;
 }
 
-/** The positions of a side. Of the target: what went in, and what has to be predicted there. */
+/** The positions of a side. For the target: the input token, and the token to predict. */
 export function tokensOf(exploration: Exploration, side: Side): Token[] {
   const { source, target } = exploration.manifest;
   if (side === 'source') return source.pieces.map((text) => ({ text }));
-  const before = exploration.inputs('target');
-  return target.pieces.map((text, t) => ({ text, after: before[t] as string }));
+  const inputs = exploration.inputs('target');
+  return target.pieces.map((text, t) => ({ text, after: inputs[t] as string }));
 }
 
-/** A position as a key: what stands there. */
+/** Label of a position as a key: its input token. */
 export function keyLabel(token: Token): string {
-  return shown(token.after ?? token.text);
+  return tokenText(token.after ?? token.text);
 }
 
-/** A position as a query: of the target, after what and before what. */
+/** Label of a position as a query: for the target, the input token and the token to predict. */
 export function queryLabel(token: Token): string {
-  return token.after === undefined ? shown(token.text) : `${shown(token.after)} → ${shown(token.text)}`;
+  return token.after === undefined ? tokenText(token.text) : `${tokenText(token.after)} → ${tokenText(token.text)}`;
 }

@@ -1,8 +1,8 @@
-// A safetensors file: eight bytes that say how long its list is, the list as JSON, the numbers.
-import { exactly, numbers } from './bytes';
+// Reader of safetensors files: eight bytes with the length of the header, the header as JSON, the numbers.
+import { toDoubles, toFloat32 } from './bytes';
 import type { Tensor } from './tensor';
 
-const KINDS: Record<string, string> = {
+const DTYPES: Record<string, string> = {
   F32: 'float32',
   F16: 'float16',
   F64: 'float64',
@@ -27,20 +27,20 @@ export interface File {
 }
 
 export function readSafetensors(content: ArrayBuffer): File {
-  if (content.byteLength < 8) throw new Error('This is not a safetensors file: it has less than 8 bytes.');
+  if (content.byteLength < 8) throw new Error('Not a safetensors file: it has less than 8 bytes.');
   const length = Number(new DataView(content).getBigUint64(0, true));
-  if (length > content.byteLength - 8) throw new Error('This is not a whole safetensors file: its list is cut off.');
-  const list = JSON.parse(new TextDecoder().decode(new Uint8Array(content, 8, length))) as Record<string, Entry>;
-  const { __metadata__: metadata, ...entries } = list as typeof list & { __metadata__?: Record<string, string> };
+  if (length > content.byteLength - 8) throw new Error('Incomplete safetensors file: its header is cut off.');
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(content, 8, length))) as Record<string, Entry>;
+  const { __metadata__: metadata, ...entries } = header as typeof header & { __metadata__?: Record<string, string> };
   const begin = 8 + length;
-  function found(name: string): { bytes: Uint8Array; kind: string; shape: number[] } | null {
+  function find(name: string): { bytes: Uint8Array; dtype: string; shape: number[] } | null {
     const entry = Object.hasOwn(entries, name) ? entries[name] : undefined;
     if (entry === undefined) return null;
     const [first, last] = entry.data_offsets;
-    if (first > last || begin + last > content.byteLength) throw new Error(`${name} lies beyond the file's end.`);
+    if (first > last || begin + last > content.byteLength) throw new Error(`${name} lies beyond the end of the file.`);
     return {
       bytes: new Uint8Array(content, begin + first, last - first),
-      kind: KINDS[entry.dtype] ?? entry.dtype,
+      dtype: DTYPES[entry.dtype] ?? entry.dtype,
       shape: entry.shape,
     };
   }
@@ -48,12 +48,12 @@ export function readSafetensors(content: ArrayBuffer): File {
     names: Object.keys(entries),
     metadata: metadata ?? {},
     tensor(name) {
-      const one = found(name);
-      return one === null ? null : { values: numbers(one.bytes, one.kind), shape: one.shape, axes: [] };
+      const entry = find(name);
+      return entry === null ? null : { values: toFloat32(entry.bytes, entry.dtype), shape: entry.shape, axes: [] };
     },
     list(name) {
-      const one = found(name);
-      return one === null ? null : exactly(one.bytes, one.kind);
+      const entry = find(name);
+      return entry === null ? null : toDoubles(entry.bytes, entry.dtype);
     },
   };
 }

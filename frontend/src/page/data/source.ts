@@ -1,46 +1,47 @@
-// Where a trace's numbers come from: a server, or a file that the page carries. Screens cannot tell which.
-import type { Api, Cut } from './api';
-import { cutOut } from './cutting';
+// Source of a trace's tensors: a server or a file, behind one interface.
+import type { Api, TensorSlice } from './api';
+import { sliceTensor } from './tensorSlice';
 import type { File } from './safetensors';
 import type { Tensor } from './tensor';
-import { treeOfFile, type Tree } from './tree';
+import { treeFromFile, type SearchTree } from './searchTree';
 
 export interface Source {
-  /** Whether there is a model behind it that can be asked anew. */
+  /** Whether there is a server that can run the model again. */
   readonly live: boolean;
-  tensor(name: string, cut?: Cut): Promise<Tensor>;
-  /** A weight of the model, or part of it; null where it is not to be had. */
-  weight(name: string, cut?: Cut): Promise<Tensor | null>;
-  /** The search that found the translation; null where that was given. */
-  tree(): Promise<Tree | null>;
+  tensor(name: string, slice?: TensorSlice): Promise<Tensor>;
+  /** A weight of the model, or part of it; null if it is not available. */
+  weight(name: string, slice?: TensorSlice): Promise<Tensor | null>;
+  /** The search tree; null if the translation was given. */
+  tree(): Promise<SearchTree | null>;
 }
 
 export function httpSource(api: Api, id: string): Source {
   return {
     live: true,
-    tensor: (name, cut) => api.tensor(id, name, cut),
-    weight: (name, cut) => api.weight(name, cut),
+    tensor: (name, slice) => api.tensor(id, name, slice),
+    weight: (name, slice) => api.weight(name, slice),
     tree: () => api.tree(id),
   };
 }
 
-/** A file of `Trace.save`: taps under their names, weights under `parameters.`, each once however often it is named. */
+/** A file of `Trace.save`: taps by name, weights under `parameters.`; shared ones are stored once. */
 export function fileSource(file: File, shared: Record<string, string> = {}): Source {
   const same = (JSON.parse(file.metadata['glassformer.trace'] ?? '{}') as { same?: Record<string, string> }).same ?? {};
   return {
     live: false,
-    tree: async () => treeOfFile(file),
-    async tensor(name, cut) {
-      const found = file.tensor(own(same, name));
-      if (found === null) throw new Error(`The file does not hold ${name}.`);
-      return cutOut(found, cut);
+    tree: async () => treeFromFile(file),
+    async tensor(name, slice) {
+      const tensor = file.tensor(stored(same, name));
+      if (tensor === null) throw new Error(`The file does not contain ${name}.`);
+      return sliceTensor(tensor, slice);
     },
-    async weight(name, cut) {
-      const found = file.tensor(`parameters.${own(shared, name)}`);
-      return found && cutOut(found, cut);
+    async weight(name, slice) {
+      const tensor = file.tensor(`parameters.${stored(shared, name)}`);
+      return tensor && sliceTensor(tensor, slice);
     },
   };
 }
 
-const own = (names: Record<string, string>, name: string) =>
+/** The name under which the numbers are stored. */
+const stored = (names: Record<string, string>, name: string) =>
   Object.hasOwn(names, name) ? (names[name] as string) : name;

@@ -1,20 +1,20 @@
-// Numbers with their shape and the letters of their axes, and parts of them without a copy.
+// Tensors with shape and axis names, and views of them without a copy.
 
 export interface Tensor {
   values: Float32Array;
   shape: number[];
-  /** "H", "T", "S": what each dimension counts. Empty where nobody said. */
+  /** Axis names such as "H", "T", "S"; empty if unknown. */
   axes: string[];
 }
 
-/** A matrix that can be drawn: rows one after another. */
+/** A matrix in row-major order. */
 export interface Grid {
   rows: number;
   cols: number;
   values: Float32Array;
 }
 
-/** The i-th of the first axis: head h of `H T S`. */
+/** The i-th slice along the first axis: head h of `H T S`. */
 export function part(tensor: Tensor, index: number): Tensor {
   const shape = tensor.shape.slice(1);
   const size = shape.reduce((product, one) => product * one, 1);
@@ -25,7 +25,7 @@ export function part(tensor: Tensor, index: number): Tensor {
   };
 }
 
-/** A tensor of two axes as a grid; of one axis as a single row. */
+/** A tensor with two axes as a grid; one axis gives a single row. */
 export function grid(tensor: Tensor): Grid {
   const cols = tensor.shape[tensor.shape.length - 1] ?? 1;
   return { rows: cols === 0 ? 0 : tensor.values.length / cols, cols, values: tensor.values };
@@ -35,7 +35,7 @@ export function row(of: Grid, index: number): Float32Array {
   return of.values.subarray(index * of.cols, (index + 1) * of.cols);
 }
 
-/** `H T K` as T rows of H·K: the heads side by side, as they are before W_O. */
+/** `H T K` as T rows of H·K: the concatenated heads, as before W_O. */
 export function joined(tensor: Tensor): Grid {
   const [heads = 0, rows = 0, width = 0] = tensor.shape;
   const values = new Float32Array(tensor.values.length);

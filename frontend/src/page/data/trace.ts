@@ -1,10 +1,10 @@
-// One traced sentence: what it has, its numbers when somebody asks for them, each fetched once.
-import type { Cut } from './api';
-import { unfolded, type Folded, type Manifest } from './manifest';
+// One traced sentence: its tensors, each fetched when it is first needed and then cached.
+import type { TensorSlice } from './api';
+import { expandLayers, type TensorGroup, type Manifest } from './manifest';
 import { placesOf, type AttentionPlace } from './places';
 import type { Source } from './source';
 import { grid, row, type Tensor } from './tensor';
-import type { Tree } from './tree';
+import type { SearchTree } from './searchTree';
 
 export type Side = 'source' | 'target';
 
@@ -19,22 +19,22 @@ const SUBLAYER =
   /^(encoder|decoder)\.layers\.(\d+)\.(self_attention|cross_attention|feed_forward|recurrence)\.(output|weights)$/;
 
 export class Exploration {
-  readonly tensors: Map<string, Folded>;
-  readonly parameters: Map<string, Folded>;
+  readonly tensors: Map<string, TensorGroup>;
+  readonly parameters: Map<string, TensorGroup>;
   readonly places: AttentionPlace[];
-  private readonly kept = new Map<string, Promise<unknown>>();
+  private readonly cache = new Map<string, Promise<unknown>>();
 
   constructor(
     readonly manifest: Manifest,
     private readonly source: Source,
   ) {
-    this.tensors = unfolded(manifest.tensors);
-    this.parameters = unfolded(manifest.parameters);
+    this.tensors = expandLayers(manifest.tensors);
+    this.parameters = expandLayers(manifest.parameters);
     this.places = placesOf(this.tensors);
   }
 
-  /** Whether it was saved with attention weights only. */
-  get slim(): boolean {
+  /** Whether the trace was saved with attention weights only. */
+  get weightsOnly(): boolean {
     return !this.has('memory');
   }
 
@@ -43,76 +43,76 @@ export class Exploration {
   }
 
   async tensor(name: string): Promise<Tensor> {
-    return this.once(name, () => this.source.tensor(name));
+    return this.cached(name, () => this.source.tensor(name));
   }
 
-  /** In float16, for what only has to be drawn; not kept. */
-  roughly(name: string): Promise<Tensor> {
+  /** In float16, for drawing only; not cached. */
+  float16Tensor(name: string): Promise<Tensor> {
     return this.source.tensor(name, { half: '1' });
   }
 
-  /** One row of a tensor with two axes, without the others where they need not be fetched; null where it has none. */
+  /** One row of a tensor with two axes, fetched alone where possible; null if the trace does not have the tensor. */
   async row(name: string, index: number): Promise<Float32Array | null> {
     if (!this.has(name)) return null;
-    const found = await this.once(`${name} ${index}`, () => this.source.tensor(name, { rows: String(index) }));
-    const rows = grid(found);
-    return row(rows, rows.rows === 1 ? 0 : index); // a file gives all that it has
+    const tensor = await this.cached(`${name} ${index}`, () => this.source.tensor(name, { rows: String(index) }));
+    const rows = grid(tensor);
+    return row(rows, rows.rows === 1 ? 0 : index); // a source may give all rows
   }
 
-  /** Several at once, in order; null for those that this trace does not have. */
+  /** Several tensors, in order; null for those that this trace does not have. */
   several(...names: string[]): Promise<(Tensor | null)[]> {
     return Promise.all(names.map((name) => (this.has(name) ? this.tensor(name) : Promise.resolve(null))));
   }
 
-  async weight(name: string, cut?: Cut): Promise<Tensor | null> {
+  async weight(name: string, slice?: TensorSlice): Promise<Tensor | null> {
     if (!this.parameters.has(name)) return null;
-    return this.once(`weight ${name} ${JSON.stringify(cut ?? {})}`, () => this.source.weight(name, cut));
+    return this.cached(`weight ${name} ${JSON.stringify(slice ?? {})}`, () => this.source.weight(name, slice));
   }
 
-  /** The search that found the translation; null where that was given. */
-  async tree(): Promise<Tree | null> {
-    return this.manifest.given ? null : this.once('search', () => this.source.tree());
+  /** The search tree; null if the translation was given. */
+  async tree(): Promise<SearchTree | null> {
+    return this.manifest.target_given ? null : this.cached('search', () => this.source.tree());
   }
 
-  /** Whether there is a model that can be asked anew. */
+  /** Whether there is a server that can run the model again. */
   get live(): boolean {
     return this.source.live;
   }
 
-  private once<T>(key: string, ask: () => Promise<T>): Promise<T> {
-    let found = this.kept.get(key) as Promise<T> | undefined;
-    if (found === undefined) {
-      found = ask();
-      this.kept.set(key, found);
-      found.catch(() => this.kept.delete(key)); // a failure may be over the next time
+  private cached<T>(key: string, fetch: () => Promise<T>): Promise<T> {
+    let value = this.cache.get(key) as Promise<T> | undefined;
+    if (value === undefined) {
+      value = fetch();
+      this.cache.set(key, value);
+      value.catch(() => this.cache.delete(key)); // a failure may be temporary
     }
-    return found;
+    return value;
   }
 
-  /** The parameter whose numbers a name stands for; itself unless it is shared. */
+  /** The parameter that holds a parameter's numbers: another one if they are shared. */
   storage(name: string): string {
     return this.manifest.shared[name] ?? name;
   }
 
-  /** A target token by its id; one that was never looked at, as its number. */
+  /** Display text of a target token; "#id" if it does not occur in the trace. */
   piece(id: number): string {
     return this.manifest.pieces?.[String(id)] ?? `#${id}`;
   }
 
-  /** What stands at each position of a side; of the target, what goes into the decoder. */
+  /** Input token of each position of a side; for the target, the decoder's input. */
   inputs(side: Side): string[] {
-    const { source, target, first } = this.manifest;
-    return side === 'source' ? source.pieces : [first, ...target.pieces.slice(0, -1)];
+    const { source, target, start_token } = this.manifest;
+    return side === 'source' ? source.pieces : [start_token, ...target.pieces.slice(0, -1)];
   }
 
-  /** Everything that adds to the residual stream, in the order of the stacks. */
+  /** Everything that adds to the residual stream, in model order. */
   get sublayers(): Sublayer[] {
-    const found = new Map<string, Sublayer>();
+    const byName = new Map<string, Sublayer>();
     for (const name of this.tensors.keys()) {
       const match = SUBLAYER.exec(name);
       if (match) {
         const place = name.replace(/\.\w+$/, '');
-        found.set(place, {
+        byName.set(place, {
           stack: match[1] as 'encoder' | 'decoder',
           layer: Number(match[2]),
           part: match[3] as string,
@@ -120,6 +120,6 @@ export class Exploration {
         });
       }
     }
-    return [...found.values()];
+    return [...byName.values()];
   }
 }

@@ -1,4 +1,4 @@
-// From logits to the next token, again: the softmax at any temperature, and what a wanted token costs.
+// Output layer, recomputed: softmax at any temperature, and the loss of a target token.
 import { softmax } from './recompute';
 
 /** log Σ exp(z) */
@@ -11,8 +11,8 @@ export function logSumExp(logits: ArrayLike<number>): number {
   return most + Math.log(sum);
 }
 
-/** softmax(z / τ): below 1 the likely become likelier, above 1 all become alike. */
-export function tempered(logits: ArrayLike<number>, temperature: number): Float64Array {
+/** softmax(z / τ): sharper below 1, flatter above 1. */
+export function softmaxAtTemperature(logits: ArrayLike<number>, temperature: number): Float64Array {
   return softmax(Float64Array.from(logits, (one) => one / temperature));
 }
 
@@ -23,8 +23,8 @@ export function mean(values: ArrayLike<number>): number {
 }
 
 /**
- * The cross-entropy against a target that has 1 - ε on the right token and shares ε among all:
- * log Z - (1 - ε) z[right] - ε mean(z), as training counts it.
+ * Cross-entropy with label smoothing: 1 - ε on the correct token, ε shared among all tokens:
+ * log Z - (1 - ε) z[right] - ε mean(z), as in training.
  */
 export function smoothedLoss(logNormaliser: number, right: number, meanLogit: number, smoothing: number): number {
   return logNormaliser - (1 - smoothing) * right - smoothing * meanLogit;

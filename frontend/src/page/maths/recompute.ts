@@ -1,7 +1,7 @@
-// The model's arithmetic, redone in the page from the numbers on it. Pure functions of typed arrays.
+// The model's arithmetic, recomputed in the browser. Pure functions of typed arrays.
 import type { Grid } from '../data/tensor';
 
-/** Σ a_i b_i, added up in double precision. */
+/** Σ a_i b_i, in double precision. */
 export function dot(a: ArrayLike<number>, b: ArrayLike<number>): number {
   let sum = 0;
   for (let i = 0; i < a.length; i++) sum += (a[i] as number) * (b[i] as number);
@@ -17,7 +17,7 @@ export function cosine(a: ArrayLike<number>, b: ArrayLike<number>): number {
   return size === 0 ? NaN : dot(a, b) / size;
 }
 
-/** exp(x - max) / Σ; what is -∞ is 0, and a row of nothing but -∞ stays 0. */
+/** exp(x - max) / Σ; -∞ gives 0, and a row of only -∞ gives all zeros. */
 export function softmax(scores: ArrayLike<number>): Float64Array {
   const out = new Float64Array(scores.length);
   let most = -Infinity;
@@ -28,7 +28,7 @@ export function softmax(scores: ArrayLike<number>): Float64Array {
   return out.map((one) => one / sum);
 }
 
-/** a bᵀ, as torch keeps its matrices: outputs by rows. With a bias for each column where there is one. */
+/** a bᵀ, plus a bias per column; `b` as torch stores weights, one row per output. */
 export function timesTransposed(a: Grid, b: Grid, bias: ArrayLike<number> | null = null): Grid {
   const values = new Float32Array(a.rows * b.rows);
   for (let r = 0; r < a.rows; r++) {
@@ -43,7 +43,7 @@ export function timesTransposed(a: Grid, b: Grid, bias: ArrayLike<number> | null
   return { rows: a.rows, cols: b.rows, values };
 }
 
-/** Σ_j weights_j · rows_j: what attention takes from its values. */
+/** Σ_j weights_j · rows_j: attention's weighted sum of the values. */
 export function weightedSum(weights: ArrayLike<number>, of: Grid): Float64Array {
   const out = new Float64Array(of.cols);
   for (let r = 0; r < of.rows; r++) {
@@ -54,7 +54,7 @@ export function weightedSum(weights: ArrayLike<number>, of: Grid): Float64Array 
   return out;
 }
 
-/** max |a - b|; where both are -∞ they are equal. */
+/** max |a - b|; two -∞ are equal. */
 export function largestDifference(a: ArrayLike<number>, b: ArrayLike<number>): number {
   if (a.length !== b.length) return Infinity;
   let most = 0;
@@ -73,19 +73,19 @@ export function entropy(p: ArrayLike<number>): number {
   return sum;
 }
 
-/** Indices, the largest value first; what may not be looked at is left out. */
+/** Indices by decreasing value, without masked ones. */
 export function ranking(values: ArrayLike<number>, masked: (index: number) => boolean = () => false): number[] {
   return Array.from({ length: values.length }, (_, i) => i)
     .filter((i) => !masked(i))
     .sort((a, b) => (values[b] as number) - (values[a] as number) || a - b);
 }
 
-/** How many of a ranking hold this share of the whole. */
-export function holding(values: ArrayLike<number>, order: number[], share: number): number {
+/** How many of the first values in `order` are needed for this share of the total 1. */
+export function countForShare(values: ArrayLike<number>, order: number[], share: number): number {
   let sum = 0;
   for (let i = 0; i < order.length; i++) {
     sum += values[order[i] as number] as number;
-    if (sum >= share - 1e-6) return i + 1; // what float32 leaves of a sum of weights
+    if (sum >= share - 1e-6) return i + 1; // float32 rounding of a sum of weights
   }
   return order.length;
 }

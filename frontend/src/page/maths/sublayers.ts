@@ -1,17 +1,17 @@
-// What a layer does beside attention, again: norms, activations, the feed-forward, the recurrent unit.
+// Sub-layers other than attention, recomputed: norms, activations, the feed-forward, the recurrent unit.
 import { row, type Grid } from '../data/tensor';
 import { dot } from './recompute';
 
 export interface Normed {
-  /** What is taken off: 0 for RMSNorm. */
+  /** Subtracted; 0 for RMSNorm. */
   mean: number;
-  /** What is divided by: √(variance + ε), or √(mean of x² + ε). */
+  /** The divisor: √(variance + ε), or √(mean of x² + ε). */
   sigma: number;
   /** (x - mean) / sigma */
   standard: Float64Array;
 }
 
-/** A vector with mean 0 and size 1 a number; "rms" takes off no mean. `weight` and `bias` come after it. */
+/** A norm without its `weight` and `bias`: mean 0 (except for "rms") and mean square 1. */
 export function standardised(x: ArrayLike<number>, kind: string, eps: number): Normed {
   const values = Float64Array.from(x);
   const mean = kind === 'rms' ? 0 : values.reduce((sum, one) => sum + one, 0) / values.length;
@@ -32,7 +32,7 @@ export function scaledAndShifted(
   );
 }
 
-/** a + b, rounded as the model rounds: residuals may be large. */
+/** a + b, rounded to float32 as in the model: residuals may be large. */
 export function added(a: ArrayLike<number>, b: ArrayLike<number>): Float32Array {
   return Float32Array.from({ length: a.length }, (_, i) => (a[i] as number) + (b[i] as number));
 }
@@ -55,11 +55,11 @@ const ACTIVATIONS: Record<string, (x: number) => number> = {
 
 export function activated(x: ArrayLike<number>, kind: string): Float64Array {
   const act = ACTIVATIONS[kind];
-  if (act === undefined) throw new Error(`This page does not know the activation ${kind}.`);
+  if (act === undefined) throw new Error(`Unknown activation ${kind}.`);
   return Float64Array.from(x, act);
 }
 
-/** x Wᵀ + b of one vector; matrices as torch keeps them, outputs by rows. */
+/** x Wᵀ + b of one vector; `weight` as torch stores it, one row per output. */
 export function projected(x: ArrayLike<number>, weight: Grid, bias: ArrayLike<number> | null): Float64Array {
   return Float64Array.from(
     { length: weight.rows },
@@ -67,7 +67,7 @@ export function projected(x: ArrayLike<number>, weight: Grid, bias: ArrayLike<nu
   );
 }
 
-/** A matrix and its bias, where it has one. */
+/** A matrix and its bias, if it has one. */
 export interface Linear {
   weight: Grid;
   bias: ArrayLike<number> | null;
@@ -87,7 +87,7 @@ export function hiddenOf(x: ArrayLike<number>, of: FeedForward): Float64Array {
   return activated(projected(x, of.gate.weight, of.gate.bias), of.activation).map((one, i) => one * (up[i] as number));
 }
 
-/** What each neuron brings into the output, h_n times its column of W₂: how long that is, and how much of the output's own direction. */
+/** Contribution of each neuron to the output, h_n times its column of W₂: its length, and its share along the output. */
 export function contributions(
   hidden: ArrayLike<number>,
   down: Grid,
@@ -109,7 +109,7 @@ export function contributions(
   };
 }
 
-/** f · c_before + (1 - f) · candidate: what a recurrent unit keeps. */
+/** f · c_before + (1 - f) · candidate: the new cell of a recurrent unit. */
 export function cellAfter(
   before: ArrayLike<number> | null,
   forget: ArrayLike<number>,

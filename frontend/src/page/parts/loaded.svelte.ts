@@ -1,21 +1,21 @@
-// Something that comes later: the last one stays on the page until the next is there.
-// The caller passes what is needed: after an `await` the screen that asked may be gone, and its values stale.
+// Value of the latest promise; the last value is kept until the next one is ready.
+// Callers pass all inputs as arguments: after an `await` the component may be gone, and its values stale.
 export class Loaded<T> {
   value = $state.raw<T | null>(null);
   error = $state<string | null>(null);
-  /** Whether something newer is under way. */
+  /** Whether a newer value is being loaded. */
   busy = $state(false);
-  private turn = 0;
+  private latest = 0;
 
-  ask(coming: Promise<T>): void {
-    const turn = ++this.turn;
+  load(promise: Promise<T>): void {
+    const number = ++this.latest;
     this.busy = true;
-    coming.then(
+    promise.then(
       (value) => {
-        if (turn === this.turn) [this.value, this.error, this.busy] = [value, null, false];
+        if (number === this.latest) [this.value, this.error, this.busy] = [value, null, false];
       },
       (error: unknown) => {
-        if (turn === this.turn)
+        if (number === this.latest)
           [this.error, this.busy] = [error instanceof Error ? error.message : String(error), false];
       },
     );

@@ -1,22 +1,22 @@
-// Numbers as people read them.
-import { decimal, probability } from '../../figures/words';
+// Formatting of numbers.
+import { decimal, probability } from '../../figures/formatting';
 
 export { decimal, probability };
 
-/** A true minus, so that columns of numbers line up. */
+/** With a minus sign (−), so that columns line up. */
 export function signed(x: number, digits = 3): string {
   if (x === -Infinity) return '−∞';
   const written = x.toFixed(digits);
-  return Number(written) === 0 ? written.replace('-', '') : written.replace('-', '−'); // nothing is neither below 0 nor above
+  return Number(written) === 0 ? written.replace('-', '') : written.replace('-', '−'); // no sign for zero
 }
 
-/** A change: what became more has its sign too. */
+/** A change, with + for an increase. */
 export function change(x: number, digits = 3): string {
   const written = signed(x, digits);
   return x > 0 && Number(written) !== 0 ? `+${written}` : written;
 }
 
-/** A difference: one digit and its power of ten. */
+/** One digit and a power of ten. */
 export function tiny(x: number): string {
   return x === 0 ? '0' : x.toExponential(0).replace('-', '−').replace('e', ' × 10^');
 }

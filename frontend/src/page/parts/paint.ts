@@ -1,9 +1,9 @@
-// Cells on a canvas: one pixel each, made large by the browser without blurring, so they are crisp on every screen.
-import { palette, roundedUp, STEPS, type Rgb, type Scale } from '../../figures/scales';
+// Heatmap cells on a canvas: one pixel per cell, scaled up by the browser without blurring.
+import { palette, roundedUp, PALETTE_SIZE, type Rgb, type Scale } from '../../figures/scales';
 import type { Theme } from '../../figures/theme';
 import type { Grid } from '../data/tensor';
 
-/** |x| below which 99.5 % of the numbers lie: a few large ones must not whiten the rest. */
+/** The limit is the 99.5th percentile of |x|, so that a few outliers do not wash out the rest. */
 export function signedScale(...parts: ArrayLike<number>[]): Scale {
   const sizes = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
   let count = 0;
@@ -22,12 +22,12 @@ export const PROBABILITY: Scale = { kind: 'probability', limit: 1 };
 
 const tables = new Map<string, Rgb[]>();
 
-/** The 255 colours of a scale, made once. */
+/** The 255 colours of a scale, cached. */
 function coloursOf(kind: Scale['kind'], one: Theme): Rgb[] {
   const key = `${kind} ${one.name}`;
-  let found = tables.get(key);
-  if (found === undefined) tables.set(key, (found = palette({ kind, limit: 1 }, one)));
-  return found;
+  let colours = tables.get(key);
+  if (colours === undefined) tables.set(key, (colours = palette({ kind, limit: 1 }, one)));
+  return colours;
 }
 
 export function paint(canvas: HTMLCanvasElement, grid: Grid, scale: Scale, theme: Theme): void {
@@ -39,7 +39,7 @@ export function paint(canvas: HTMLCanvasElement, grid: Grid, scale: Scale, theme
   const [slope, offset] = scale.kind === 'signed' ? [0.5, 0.5] : [1, 0];
   for (let i = 0; i < grid.values.length; i++) {
     const value = scale.limit === 0 ? 0 : (grid.values[i] as number) / scale.limit;
-    const step = Math.round(Math.max(0, Math.min(1, value * slope + offset)) * (STEPS - 1));
+    const step = Math.round(Math.max(0, Math.min(1, value * slope + offset)) * (PALETTE_SIZE - 1));
     const [r, g, b] = colours[Number.isNaN(step) ? 0 : step] as [number, number, number];
     image.data.set([r, g, b, 255], 4 * i);
   }

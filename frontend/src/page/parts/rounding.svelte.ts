@@ -1,2 +1,2 @@
-// Whether the numbers on this page were rounded to float16 when they were saved: then they come out again less exactly.
+// Whether the saved numbers were rounded to float16: then recomputed values differ more.
 export const rounding = $state({ half: false });

@@ -1,8 +1,8 @@
-// What a saved view is of, for who finds it later: model, place, sentence, version and link.
+// Caption of a saved view: model, attention, sentence, version and link.
 import type { ModelInfo } from '../data/manifest';
 import type { Exploration } from '../data/trace';
 import { screenOf } from '../screens/registry';
-import { placeOf } from '../state/fitting';
+import { selectedPlace } from '../state/validSelection';
 import { toHash, type Selection } from '../state/selection';
 import { texts } from '../strings';
 
@@ -16,10 +16,15 @@ export interface Caption {
   link: string;
 }
 
-export function captionOf(exploration: Exploration, model: ModelInfo, selection: Selection, alone: boolean): Caption {
+export function captionOf(
+  exploration: Exploration,
+  model: ModelInfo,
+  selection: Selection,
+  ownsWindow: boolean,
+): Caption {
   const { manifest } = exploration;
-  const place = selection.v === 'attention' ? placeOf(exploration, selection) : null;
-  const served = alone && location.protocol !== 'file:'; // a file's place means nothing to others, nor does a notebook's
+  const place = selection.v === 'attention' ? selectedPlace(exploration, selection) : null;
+  const served = ownsWindow && location.protocol !== 'file:'; // the URL of a file or a notebook means nothing to others
   const hash = toHash({ ...selection, s: served ? manifest.source.text : '' });
   return {
     model: model.name,
@@ -36,7 +41,7 @@ export function inWords({ model, version, view, place, source, target, link }: C
   return `${view}${place === '' ? '' : ` · ${place}`}. “${source}” → “${target}”. ${model === '' ? '' : `${model}, `}glassformer ${version}. ${link}`;
 }
 
-/** A name for a file: the model, the view, and where. */
+/** Name of a saved file: the model, the view, and the attention and head. */
 export function fileName({ model }: Caption, selection: Selection, what: string, ending: string): string {
   const where = selection.v === 'attention' ? [selection.at, `head${selection.h}`] : [];
   return [model || 'glassformer', what, ...where].join('-').replaceAll(/[^\w.-]+/g, '_') + `.${ending}`;

@@ -1,11 +1,11 @@
-// The numbers that a view shows, as JSON and as CSV.
+// The numbers of a view, as JSON and as CSV.
 import { keyLabel, queryLabel, tokensOf } from '../data/places';
 import { grid, joined, part, type Grid, type Tensor } from '../data/tensor';
 import type { Exploration } from '../data/trace';
-import { placeOf } from '../state/fitting';
+import { selectedPlace } from '../state/validSelection';
 import type { Selection } from '../state/selection';
 
-/** A table with names: of rows, and of columns where these are tokens. */
+/** A table with row and column names. */
 export interface Table {
   name: string;
   rows: string[];
@@ -13,22 +13,26 @@ export interface Table {
   values: (number | string | null)[][];
 }
 
-export async function numbersShown(exploration: Exploration, selection: Selection, page: ParentNode): Promise<Table[]> {
+export async function numbersOfView(
+  exploration: Exploration,
+  selection: Selection,
+  page: ParentNode,
+): Promise<Table[]> {
   switch (selection.v) {
     case 'sentence':
-      return [chances(exploration)];
+      return [probabilities(exploration)];
     case 'attention':
       return attention(exploration, selection);
     case 'tokens':
       return tokens(exploration, selection);
-    case 'bridge':
-      return bridge(exploration);
+    case 'memory':
+      return memoryTables(exploration);
     default:
-      return [...page.querySelectorAll('table')].map(written);
+      return [...page.querySelectorAll('table')].map(tableOf);
   }
 }
 
-function chances({ manifest }: Exploration): Table {
+function probabilities({ manifest }: Exploration): Table {
   return {
     name: 'log_probability',
     rows: manifest.target.pieces,
@@ -38,17 +42,17 @@ function chances({ manifest }: Exploration): Table {
 }
 
 async function attention(exploration: Exploration, selection: Selection): Promise<Table[]> {
-  const place = placeOf(exploration, selection);
+  const place = selectedPlace(exploration, selection);
   if (place === null) return [];
   const rows = tokensOf(exploration, place.queries).map(queryLabel);
   const columns = tokensOf(exploration, place.keys).map(keyLabel);
-  const one = selection.tab === 'word' || selection.tab === 'matrix';
-  const found: Table[] = [];
+  const oneHead = selection.tab === 'word' || selection.tab === 'matrix';
+  const tables: Table[] = [];
   for (const what of ['scores', 'weights']) {
     const [tensor] = await exploration.several(`${place.name}.${what}`);
-    const heads = one ? [selection.h] : [...Array(tensor?.shape[0] ?? 0).keys()];
+    const heads = oneHead ? [selection.h] : [...Array(tensor?.shape[0] ?? 0).keys()];
     if (tensor)
-      found.push(
+      tables.push(
         ...heads.map((h) => ({
           name: `${place.name}.${what}[${h}]`,
           rows,
@@ -57,19 +61,19 @@ async function attention(exploration: Exploration, selection: Selection): Promis
         })),
       );
   }
-  return found;
+  return tables;
 }
 
 async function tokens(exploration: Exploration, selection: Selection): Promise<Table[]> {
-  const side = placeOf(exploration, selection)?.queries ?? 'source';
+  const side = selectedPlace(exploration, selection)?.queries ?? 'source';
   const stack = side === 'source' ? 'encoder' : 'decoder';
   const names = [`${stack}.embedding.output`, `${stack}.position.output`, `${stack}.input`];
-  const found = await exploration.several(...names);
+  const tensors = await exploration.several(...names);
   const rows = exploration.inputs(side);
-  return found.flatMap((tensor, i) => (tensor === null ? [] : [wide(names[i] as string, rows, grid(tensor))]));
+  return tensors.flatMap((tensor, i) => (tensor === null ? [] : [wide(names[i] as string, rows, grid(tensor))]));
 }
 
-async function bridge(exploration: Exploration): Promise<Table[]> {
+async function memoryTables(exploration: Exploration): Promise<Table[]> {
   const rows = exploration.inputs('source');
   const names = exploration.places
     .filter((place) => place.kind === 'cross')
@@ -86,7 +90,7 @@ const wide = (name: string, rows: string[], of: Grid): Table => ({
   values: lines(of),
 });
 
-/** What float32 knows, and not what doubles make of it; what is masked is not a number. */
+/** With the digits that float32 has; null for masked cells. */
 function lines(of: Grid): (number | null)[][] {
   const exact = (x: number) => (Number.isFinite(x) ? Number(x.toPrecision(8)) : null);
   return Array.from({ length: of.rows }, (_, r) =>
@@ -94,8 +98,8 @@ function lines(of: Grid): (number | null)[][] {
   );
 }
 
-/** A table of the page, as it is written there. */
-function written(table: HTMLTableElement, index: number): Table {
+/** A table of the page, as displayed. */
+function tableOf(table: HTMLTableElement, index: number): Table {
   const text = (cell: Element) => cell.textContent?.trim() ?? '';
   const body = [...table.querySelectorAll('tbody tr')].map((row) => [...row.children].map(text));
   return {
@@ -107,10 +111,10 @@ function written(table: HTMLTableElement, index: number): Table {
 }
 
 const quoted = (field: string) => (/[",\r\n]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field);
-/** A spreadsheet takes what begins so for a formula, and a token may be anything. */
-const harmless = (field: string) => (/^[=+\-@\t\r]/.test(field) && !/^[-+]?[\d.]/.test(field) ? `'${field}` : field);
+/** Spreadsheets take text that begins like this for a formula, and a token may be anything. */
+const escaped = (field: string) => (/^[=+\-@\t\r]/.test(field) && !/^[-+]?[\d.]/.test(field) ? `'${field}` : field);
 
-/** One line a number: table, row, column, value. */
+/** One line per number: table, row, column, value. */
 export function asCsv(tables: Table[]): string {
   const out = ['table,row,row_name,column,column_name,value'];
   for (const { name, rows, columns, values } of tables) {
@@ -124,7 +128,7 @@ export function asCsv(tables: Table[]): string {
           columns[c] ?? '',
           value === null ? '' : String(value),
         ];
-        out.push(fields.map((field) => quoted(harmless(field))).join(','));
+        out.push(fields.map((field) => quoted(escaped(field))).join(','));
       }),
     );
   }

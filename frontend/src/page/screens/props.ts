@@ -1,24 +1,24 @@
-// What every screen gets: the same trace, the same selection, and ways to change it.
+// Props of every screen: the trace, the selection, and functions to change it.
 import type { Snippet } from 'svelte';
 import type { Api } from '../data/api';
 import type { ModelInfo } from '../data/manifest';
 import type { Exploration } from '../data/trace';
-import type { Bench } from '../state/bench.svelte';
+import type { WhatIfState } from '../state/whatIf.svelte';
 import type { Selection } from '../state/selection';
 
 export interface ScreenProps {
   exploration: Exploration;
   selection: Selection;
-  /** A step that Back undoes. */
+  /** A change of the selection that Back undoes. */
   go: (patch: Partial<Selection>) => void;
-  /** A small move, which Back need not undo. */
+  /** A small move, which adds no history entry. */
   move: (patch: Partial<Selection>) => void;
-  /** Whom to ask for more; null where there is only what was saved. */
+  /** The server; null for a saved trace. */
   api: Api | null;
   model: ModelInfo;
-  /** The same sentence before the changes, where the difference to it is wanted. */
+  /** A, the trace before the changes, if the difference is shown. */
   other?: Exploration | null;
-  bench: Bench;
-  /** The view of B, for a difference that cannot be had. */
+  whatIf: WhatIfState;
+  /** The view of B, for when there is no difference to compute. */
   plain?: Snippet;
 }

@@ -1,32 +1,32 @@
-// The selection as the page's address: written when it changes, read when somebody goes back or forward.
-import { fromHash, START, toHash, type Selection } from './selection';
+// The selection in the URL: written when it changes, read on Back and Forward.
+import { fromHash, DEFAULTS, toHash, type Selection } from './selection';
 
 export class Address {
-  selection = $state<Selection>({ ...START });
-  private readonly alone: boolean;
+  selection = $state<Selection>({ ...DEFAULTS });
+  private readonly ownsWindow: boolean;
 
-  /** In a frame or a notebook the address is another's: there the selection is only remembered. */
-  constructor(alone = true, start: Partial<Selection> = {}) {
-    this.alone = alone;
-    this.selection = alone ? fromHash(location.hash) : { ...START, ...start };
-    if (alone) addEventListener('hashchange', () => (this.selection = fromHash(location.hash)));
+  /** In a frame or a notebook the URL is not the explorer's: there the selection is only kept in memory. */
+  constructor(ownsWindow = true, start: Partial<Selection> = {}) {
+    this.ownsWindow = ownsWindow;
+    this.selection = ownsWindow ? fromHash(location.hash) : { ...DEFAULTS, ...start };
+    if (ownsWindow) addEventListener('hashchange', () => (this.selection = fromHash(location.hash)));
   }
 
-  /** A step that Back undoes. */
+  /** A change of the selection that Back undoes. */
   go(patch: Partial<Selection>): void {
-    this.put(patch, true);
+    this.set(patch, true);
   }
 
-  /** A small move, such as an arrow key in a grid, which Back need not undo. */
+  /** A small move, such as an arrow key in a grid, which adds no history entry. */
   move(patch: Partial<Selection>): void {
-    this.put(patch, false);
+    this.set(patch, false);
   }
 
-  private put(patch: Partial<Selection>, step: boolean): void {
+  private set(patch: Partial<Selection>, step: boolean): void {
     const next = { ...this.selection, ...patch };
     const hash = toHash(next);
     this.selection = next;
-    if (!this.alone || hash === location.hash) return;
+    if (!this.ownsWindow || hash === location.hash) return;
     if (step) history.pushState(null, '', hash);
     else history.replaceState(null, '', hash);
   }

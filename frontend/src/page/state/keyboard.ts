@@ -1,12 +1,12 @@
-// From keys to what they mean. Pure: components do what is meant.
+// Meaning of key presses, as pure functions.
 
 export interface Cell {
   row: number;
   col: number;
 }
 
-/** Where a key leads in a grid of so many rows and columns; null where it is none of the grid's. */
-export function moved(key: string, ctrl: boolean, cell: Cell, rows: number, cols: number): Cell | null {
+/** The cell that a key moves to in a grid of `rows` × `cols`; null for other keys. */
+export function nextCell(key: string, ctrl: boolean, cell: Cell, rows: number, cols: number): Cell | null {
   const within = (row: number, col: number) => ({
     row: Math.max(0, Math.min(rows - 1, row)),
     col: Math.max(0, Math.min(cols - 1, col)),
@@ -47,16 +47,16 @@ export type PageAction = 'next' | 'previous' | 'save' | 'keys' | 'close';
 
 const PAGE: Record<string, PageAction> = { n: 'next', p: 'previous', s: 'save', '?': 'keys' };
 
-/** Letters mean something only where nobody writes, and never together with Ctrl, Alt or the like. */
+/** Single letters are shortcuts, except in text fields and together with Ctrl, Alt or Meta. */
 export function pageAction(
   event: Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'altKey' | 'metaKey'>,
-  writing: boolean,
+  typing: boolean,
 ): PageAction | null {
-  if (writing || event.ctrlKey || event.altKey || event.metaKey) return null;
+  if (typing || event.ctrlKey || event.altKey || event.metaKey) return null;
   return PAGE[event.key] ?? null;
 }
 
-export function isWriting(target: EventTarget | null): boolean {
+export function isTyping(target: EventTarget | null): boolean {
   const element = target as { tagName?: string; isContentEditable?: boolean } | null;
   return element?.isContentEditable === true || ['INPUT', 'TEXTAREA', 'SELECT'].includes(element?.tagName ?? '');
 }

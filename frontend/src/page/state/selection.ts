@@ -1,52 +1,52 @@
-// The whole selection, and it as the address after #: a link is a view.
-import { changesFrom, written as inAddress } from './changes';
+// The selection, and its form in the URL after #: a link opens the same view.
+import { parseChanges, serialiseChanges } from './changes';
 
 export type Tab = 'word' | 'matrix' | 'heads' | 'compare';
 export const TABS: Tab[] = ['word', 'matrix', 'heads', 'compare'];
 
-/** Before the changes, after them, or what is different. */
+/** Before the changes, after them, or the difference. */
 export type Shown = 'a' | 'b' | 'b-a';
 export const SHOWN: Shown[] = ['a', 'b', 'b-a'];
 
 export interface Selection {
   /** The screen. */
   v: string;
-  /** An attention by its name; its stack says whose tokens `q` counts. */
+  /** An attention by its name; its stack determines the side that `q` refers to. */
   at: string;
   /** Head, from 0. */
   h: number;
   /** Query position, from 0. */
   q: number;
-  /** Key position whose arithmetic is open. */
+  /** Key position whose computation is shown. */
   k: number | null;
   tab: Tab;
-  /** The sub-layer that is looked at: "feed_forward"; empty for the whole layer. */
+  /** A sub-layer, such as "feed_forward"; empty for the whole layer. */
   part: string;
-  /** A neuron, or a token of the vocabulary, whose arithmetic is open. */
+  /** A neuron, or a token of the vocabulary, whose computation is shown. */
   n: number | null;
-  /** The sentence, its search, and its translation where that is given. */
+  /** The sentence, the beam size, and the translation if it is given. */
   s: string;
   b: number;
   t: string;
-  /** What-ifs, as JSON in the server's own form; empty where there are none. */
+  /** What-if changes, as JSON in the server's format; empty without changes. */
   w: string;
-  /** What is shown where there are any. */
+  /** What is shown if there are changes. */
   ab: Shown;
-  /** A reference that both translations are compared with. */
+  /** A reference translation for chrF. */
   r: string;
-  /** Which hypothesis of the search is followed, the best is 0; what the translation is made to begin with, "12.7". */
+  /** The finished hypothesis that is shown, 0 is the best; the ids of a forced prefix, "12.7". */
   y: number;
   f: string;
-  /** A node of the search's tree; the length penalty that its ends are ranked by, in hundredths. */
+  /** A node of the search tree; the length penalty for ranking finished hypotheses, in hundredths. */
   node: number | null;
   a: number | null;
-  /** Who is it: the word, its candidates "animal,street", another word in the second sentence "tired=wide". */
-  who: string;
+  /** Pronoun resolution: the word, its candidates "animal,street", the swapped word of the second sentence "tired=wide". */
+  pronoun: string;
   c: string;
   i: string;
 }
 
-export const START: Selection = {
+export const DEFAULTS: Selection = {
   v: 'sentence',
   at: '',
   h: 0,
@@ -65,47 +65,47 @@ export const START: Selection = {
   f: '',
   node: null,
   a: null,
-  who: '',
+  pronoun: '',
   c: '',
   i: '',
 };
 
-/** What belongs to one sentence only. */
-export const ANEW: Partial<Selection> = { y: 0, f: '', node: null, who: '', c: '', i: '' };
+/** Defaults of the keys that belong to one sentence. */
+export const SENTENCE_DEFAULTS: Partial<Selection> = { y: 0, f: '', node: null, pronoun: '', c: '', i: '' };
 
-const TEXTS = ['v', 'at', 'part', 's', 't', 'r', 'f', 'who', 'c', 'i'] as const;
+const TEXTS = ['v', 'at', 'part', 's', 't', 'r', 'f', 'pronoun', 'c', 'i'] as const;
 const NUMBERS = ['h', 'q', 'b', 'y'] as const;
 
-/** Only what differs from the start is written, in one order, so that a view has one address. */
+/** Contains only what differs from the defaults, in a fixed order, so that a view has one URL. */
 export function toHash(selection: Selection): string {
-  const written = new URLSearchParams();
-  for (const key of Object.keys(START) as (keyof Selection)[]) {
+  const hash = new URLSearchParams();
+  for (const key of Object.keys(DEFAULTS) as (keyof Selection)[]) {
     const value = selection[key];
-    if (value !== null && (value !== START[key] || key === 'v')) written.set(key, String(value));
+    if (value !== null && (value !== DEFAULTS[key] || key === 'v')) hash.set(key, String(value));
   }
-  return `#${written.toString()}`;
+  return `#${hash.toString()}`;
 }
 
-/** What cannot be read is as at the start: an address may be anybody's. */
+/** URLs are untrusted: invalid values become the defaults. */
 export function fromHash(hash: string): Selection {
-  const read = new URLSearchParams(hash.replace(/^#/, ''));
-  const found = { ...START };
-  for (const key of TEXTS) found[key] = read.get(key) ?? START[key];
-  for (const key of NUMBERS) found[key] = whole(read.get(key)) ?? START[key];
-  for (const key of ['k', 'n', 'node', 'a'] as const) found[key] = whole(read.get(key));
-  const tab = read.get('tab') as Tab;
-  found.tab = TABS.includes(tab) ? tab : START.tab;
-  found.w = inAddress(changesFrom(read.get('w') ?? ''));
-  const shown = read.get('ab') as Shown;
-  found.ab = SHOWN.includes(shown) ? shown : START.ab;
-  return found;
+  const values = new URLSearchParams(hash.replace(/^#/, ''));
+  const selection = { ...DEFAULTS };
+  for (const key of TEXTS) selection[key] = values.get(key) ?? DEFAULTS[key];
+  for (const key of NUMBERS) selection[key] = index(values.get(key)) ?? DEFAULTS[key];
+  for (const key of ['k', 'n', 'node', 'a'] as const) selection[key] = index(values.get(key));
+  const tab = values.get('tab') as Tab;
+  selection.tab = TABS.includes(tab) ? tab : DEFAULTS.tab;
+  selection.w = serialiseChanges(parseChanges(values.get('w') ?? ''));
+  const shown = values.get('ab') as Shown;
+  selection.ab = SHOWN.includes(shown) ? shown : DEFAULTS.ab;
+  return selection;
 }
 
-/** The ids that a translation is made to begin with; none where that cannot be read. */
+/** The ids of the forced prefix; none if invalid. */
 export function forcedIds(selection: Pick<Selection, 'f'>): number[] {
   return /^\d{1,9}(\.\d{1,9})*$/.test(selection.f) ? selection.f.split('.').map(Number) : [];
 }
 
-function whole(text: string | null): number | null {
+function index(text: string | null): number | null {
   return text !== null && /^\d{1,6}$/.test(text) ? Number(text) : null;
 }

@@ -1,19 +1,19 @@
-// The figures' colours as CSS custom properties; light or dark as the reader has it.
+// Colours of the figures as CSS custom properties; light or dark as the system or the notebook is.
 import { DARK, LIGHT, type Role, type Theme } from '../../figures/theme';
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
 
-/** JupyterLab and VS Code say on their body what they look like; a frame of theirs looks like them. */
-function around(): HTMLElement[] {
+/** JupyterLab and VS Code mark their theme on the body, also for a frame inside them. */
+function bodies(): HTMLElement[] {
   try {
     return [document.body, parent.document.body];
   } catch {
-    return [document.body]; // the page around is another's
+    return [document.body]; // the outer page has another origin
   }
 }
 
 function isDark(): boolean {
-  for (const { dataset, classList } of around()) {
+  for (const { dataset, classList } of bodies()) {
     if (dataset.jpThemeLight !== undefined) return dataset.jpThemeLight === 'false';
     if (classList.contains('vscode-light') || classList.contains('vscode-high-contrast-light')) return false;
     if (classList.contains('vscode-dark') || classList.contains('vscode-high-contrast')) return true;
@@ -21,41 +21,41 @@ function isDark(): boolean {
   return dark.matches;
 }
 
-class Themed {
+class CurrentTheme {
   now = $state.raw<Theme>(isDark() ? DARK : LIGHT);
   private readonly sheet = new CSSStyleSheet();
 
   constructor() {
-    const look = () => this.look();
-    dark.addEventListener('change', look);
-    const observer = new MutationObserver(look);
-    for (const body of around())
+    const update = () => this.update();
+    dark.addEventListener('change', update);
+    const observer = new MutationObserver(update);
+    for (const body of bodies())
       observer.observe(body, { attributes: true, attributeFilter: ['class', 'data-jp-theme-light'] });
-    look();
+    update();
   }
 
-  private look(): void {
+  private update(): void {
     this.now = isDark() ? DARK : LIGHT;
     this.sheet.replaceSync(`:root,:host{${declarations(this.now)}}`);
   }
 
-  /** Its colours for a page, or for what stands apart in one. */
+  /** Adds the colours to a document or a shadow root. */
   adoptedBy(root: Document | ShadowRoot): void {
     root.adoptedStyleSheets = [...root.adoptedStyleSheets, this.sheet];
   }
 }
 
-export const theme = new Themed();
+export const theme = new CurrentTheme();
 
 function declarations(one: Theme): string {
   const plain = ['ground', 'text', 'quiet', 'faint', 'mat', 'accent'] as const;
-  const own = plain.map((name) => `--${name}:${one[name]}`);
+  const base = plain.map((name) => `--${name}:${one[name]}`);
   const roles = (Object.keys(one.roles) as Role[]).flatMap((role) => [
     `--${role}-text:${one.roles[role].text}`,
     `--${role}-fill:${one.roles[role].fill}`,
     `--${role}-on-fill:${one.roles[role].onFill}`,
   ]);
-  return [...own, ...roles, `color-scheme:${one.name}`].join(';');
+  return [...base, ...roles, `color-scheme:${one.name}`].join(';');
 }
 
 export const adoptTheme = (root: Document | ShadowRoot): void => theme.adoptedBy(root);

@@ -14,7 +14,7 @@ ACCUSATIVE: dict[Gender, str] = {"m": "den", "f": "die", "n": "das"}
 HE_SHE_IT: dict[Gender, str] = {"m": "er", "f": "sie", "n": "es"}
 HIM_HER_IT: dict[Gender, str] = {"m": "ihn", "f": "sie", "n": "es"}
 PRONOUNS = {*HE_SHE_IT.values(), *HIM_HER_IT.values()}
-"""In these sentences the words are always pronouns; none of them is an article."""
+"""German forms of he, she, it and him, her, it; in this corpus these words are always pronouns, never articles."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Plot:
     reason: Reason
     tense: Tense
     degree: tuple[str, str]
-    """("too", "zu"), or ("", "")."""
+    """Degree adverb in English and German: ("too", "zu"), or ("", "")."""
 
     @property
     def referent(self) -> Noun:
@@ -80,28 +80,28 @@ class Sentence:
     target: str
     plot: Plot
     pronoun: str | None
-    """The German translation of English "it", in lower case; None if there is none."""
+    """The German translation of English "it", in lower case; None if the sentence has no "it"."""
 
 
 Template = Callable[[Plot], Sentence]
 
 
 def because(plot: Plot) -> Sentence:
-    """The animal didn't cross the street because it was too tired."""
+    """Template: "The animal didn't cross the street because it was too tired"."""
     english = f"{_subject(plot)} {_verb(plot)} {_object(plot)} because it {_predicate(plot)}"
     german = f"{_main_clause(plot)}, weil {_pronoun(plot)} {_predicate_verb_last(plot)}"
     return _sentence(plot, english, german, _pronoun(plot))
 
 
 def because_first(plot: Plot) -> Sentence:
-    """Because it was too tired, the animal didn't cross the street."""
+    """Template: "Because it was too tired, the animal didn't cross the street"."""
     english = f"because it {_predicate(plot)}, {_subject(plot)} {_verb(plot)} {_object(plot)}"
     german = f"weil {_pronoun(plot)} {_predicate_verb_last(plot)}, {_main_clause(plot, inverted=True)}"
     return _sentence(plot, english, german, _pronoun(plot))
 
 
 def although(plot: Plot) -> Sentence:
-    """The animal crossed the street although it was very tired."""
+    """Template: "The animal crossed the street although it was very tired"."""
     # "Although it was too tired" would imply that it did not happen after all.
     plot = _with_very(plot, instead_of="too")
     english = f"{_subject(plot)} {_verb(plot, contrary=True)} {_object(plot)} although it {_predicate(plot)}"
@@ -110,14 +110,14 @@ def although(plot: Plot) -> Sentence:
 
 
 def two_sentences(plot: Plot) -> Sentence:
-    """The animal didn't cross the street. It was too tired."""
+    """Template: "The animal didn't cross the street. It was too tired"."""
     english = f"{_subject(plot)} {_verb(plot)} {_object(plot)}. It {_predicate(plot)}"
     german = f"{_main_clause(plot)}. {_capital(_pronoun(plot))} {_predicate_verb_first(plot)}"
     return _sentence(plot, english, german, _pronoun(plot))
 
 
 def so_it_is_not_done(plot: Plot) -> Sentence:
-    """The street was too wide, so the animal didn't cross it."""
+    """Template: "The street was too wide, so the animal didn't cross it"."""
     plot = _with_very(plot, instead_of="so")
     him = HIM_HER_IT[plot.place.gender]
     english = f"{_object(plot)} {_predicate(plot)}, so {_subject(plot)} {_verb(plot)} it"
@@ -128,7 +128,7 @@ def so_it_is_not_done(plot: Plot) -> Sentence:
 
 
 def which_was(plot: Plot) -> Sentence:
-    """The street that the animal didn't cross was too wide. (No pronoun: the noun itself is the subject.)"""
+    """Template: "The street that the animal didn't cross was too wide". No pronoun: the noun itself is the subject."""
     english = f"{_object(plot)} that {_subject(plot)} {_verb(plot)} {_predicate(plot)}"
     clause = f"{ACCUSATIVE[plot.place.gender]} {_nominative(plot.mover)}{_nicht(plot)} {_relative_clause_verb(plot)}"
     german = f"{_nominative(plot.place)}, {clause}, {_predicate_verb_first(plot)}"
@@ -136,7 +136,7 @@ def which_was(plot: Plot) -> Sentence:
 
 
 def without_reason(plot: Plot) -> Sentence:
-    """Yesterday the animal crossed the street."""
+    """Template: "Yesterday the animal crossed the street"."""
     when = ("yesterday", "gestern") if plot.tense.was == "was" else ("today", "heute")
     english = f"{when[0]} {_subject(plot)} {_verb(plot)} {_object(plot)}"
     german = f"{when[1]} {_main_clause(plot, inverted=True)}"
@@ -144,9 +144,9 @@ def without_reason(plot: Plot) -> Sentence:
 
 
 TEMPLATES: tuple[Template, ...] = (because, because, because_first, although, two_sentences, without_reason)
-"""For any reason; the template of `PRONOUN_EXAMPLES` is twice as frequent."""
+"""Sentence templates for any reason; the template of `PRONOUN_EXAMPLES` is twice as frequent."""
 PLACE_TEMPLATES: tuple[Template, ...] = (*TEMPLATES, so_it_is_not_done, which_was)
-"""For reasons that describe the place; in the last two, "it" or "that" can only be the place."""
+"""Sentence templates for reasons that describe the place; in the last two, "it" or "that" can only be the place."""
 
 
 def _sentence(plot: Plot, english: str, german: str, pronoun: str | None) -> Sentence:
@@ -162,28 +162,28 @@ def _object(plot: Plot) -> str:
 
 
 def _verb(plot: Plot, contrary: bool = False) -> str:
-    """didn't cross; with `contrary`, the opposite: crossed."""
+    """The English verb phrase, such as "didn't cross"; with `contrary`, the opposite: "crossed"."""
     happens = plot.happens != contrary
     return plot.tense.english(plot.verb) if happens else f"{plot.tense.english_negation} {plot.verb.english}"
 
 
 def _predicate(plot: Plot) -> str:
-    """was too tired"""
+    """The English predicate, such as "was too tired"."""
     return " ".join(filter(None, (plot.tense.was, plot.degree[0], plot.reason.english)))
 
 
 def _german_adjective(plot: Plot) -> str:
-    """zu müde"""
+    """The German adjective with its degree, such as "zu müde"."""
     return " ".join(filter(None, (plot.degree[1], plot.reason.german)))
 
 
 def _predicate_verb_last(plot: Plot) -> str:
-    """zu müde war"""
+    """The German predicate with the verb last, such as "zu müde war"."""
     return f"{_german_adjective(plot)} {plot.tense.war}"
 
 
 def _predicate_verb_first(plot: Plot) -> str:
-    """war zu müde"""
+    """The German predicate with the verb first, such as "war zu müde"."""
     return f"{plot.tense.war} {_german_adjective(plot)}"
 
 
@@ -200,7 +200,7 @@ def _nicht(plot: Plot, contrary: bool = False) -> str:
 
 
 def _main_clause(plot: Plot, inverted: bool = False, contrary: bool = False, place: str | None = None) -> str:
-    """A main clause: the finite verb in second place, "nicht" after the object, the rest of the verb at the end."""
+    """A German main clause: finite verb in second place, "nicht" after the object, the rest of the verb at the end."""
     subject, finite = _nominative(plot.mover), plot.tense.finite(plot.verb)
     object_ = place or f"{ACCUSATIVE[plot.place.gender]} {plot.place.german}"
     begin = f"{finite} {subject}" if inverted else f"{subject} {finite}"

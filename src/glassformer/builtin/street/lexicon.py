@@ -22,13 +22,13 @@ class Verb(NamedTuple):
     praeteritum: str
     praesens: str
     particle: str = ""
-    """The separable prefix, at the end of the clause: lehnte ... ab."""
+    """The separable prefix of a German verb, at the end of the clause: "lehnte ... ab"."""
     towards: bool = True
-    """Whether doing it expresses liking the place, so that "too steep" is a reason against it."""
+    """Whether the action expresses liking the place, so that "too steep" is a reason against it."""
 
     @property
     def is_voluntary(self) -> bool:
-        """Whether it goes with "could" and "wanted to": nobody wants to notice something."""
+        """Whether the verb goes with "could" and "wanted to": nobody wants to notice something."""
         return self.infinitive not in _INVOLUNTARY
 
 
@@ -37,7 +37,7 @@ class Reason(NamedTuple):
     german: str
     of: Literal["mover", "place"]
     against: bool
-    """Whether it is a reason against going there."""
+    """Whether it is a reason against going to the place."""
 
 
 def _nouns(gender: Gender, words: str) -> list[Noun]:

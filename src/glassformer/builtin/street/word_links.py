@@ -20,7 +20,7 @@ def words(text: str) -> list[str]:
 
 
 def links(sentence: Sentence) -> tuple[Pairs, Pairs]:
-    """The sure links, and all possible ones including the sure: (English word index, German word index)."""
+    """Gold word links of a sentence pair: the sure ones, and all possible ones; (English, German) word indices."""
     english, german = (words(side.lower()) for side in (sentence.source, sentence.target))
     plot = sentence.plot
     sure = {
@@ -57,7 +57,7 @@ def _noun(noun: Noun, english: list[str], german: list[str]) -> set[tuple[int, i
 
 
 def _predicate(plot: Plot, english: list[str], german: list[str]) -> set[tuple[int, int]]:
-    """was too tired = zu müde war; not every sentence has one."""
+    """Links of the predicate, "was too tired" = "zu müde war"; empty if the sentence has no predicate."""
     english_words = [*plot.degree[0].split(), *plot.reason.english.split()]
     german_words = [*plot.degree[1].split(), *plot.reason.german.split()]
     was = [plot.tense.was, *english_words]
@@ -92,7 +92,7 @@ def _verb(plot: Plot, english: list[str], german: list[str]) -> tuple[set[tuple[
 
 
 def _german_verb(plot: Plot, german: list[str]) -> tuple[list[int], list[int]]:
-    """The indices of the finite verb and of the rest of the verb, outside the reason, which may contain a verb too."""
+    """Indices of the German finite verb and of the rest of the verb, outside the reason, which may have a verb too."""
     reason = plot.reason.german.split()
     in_reason = {
         start + i
@@ -116,7 +116,7 @@ def _function_words(english: list[str], german: list[str]) -> set[tuple[int, int
 
 
 def _punctuation(english: list[str], german: list[str]) -> set[tuple[int, int]]:
-    """Full stops in order, and the comma if English has one."""
+    """Links between punctuation marks: full stops in order, and the comma if English has one."""
     stops = zip(*([i for i, word in enumerate(side) if word == "."] for side in (english, german)), strict=True)
     commas = {(english.index(","), german.index(","))} if "," in english else set()
     return {*stops, *commas}

@@ -1,4 +1,4 @@
-"""Added tokens, matched in a text before it is pre-tokenized.
+"""Added tokens of a `tokenizer.json`, matched in a text before it is pre-tokenized.
 
 Special tokens are not matched in texts: "</s>" in a text is four characters. Exceptions are masks and T5's sentinels,
 which are special and meant to be written in texts.
@@ -21,7 +21,7 @@ FLAGS = ("special", "normalized", "single_word", "lstrip", "rstrip")
 
 @dataclass(frozen=True)
 class AddedToken:
-    """A token and how it is matched: before or after normalisation, as a whole word, with surrounding whitespace."""
+    """An added token and how it is matched: before or after normalisation, as a whole word, with outer whitespace."""
 
     content: str
     id: int
@@ -38,7 +38,7 @@ class AddedToken:
 
 
 def added_tokens(values: Any) -> list[AddedToken]:
-    """The added tokens that a file lists."""
+    """Parse the added tokens that a `tokenizer.json` lists."""
     if values is None:
         return []
     if not isinstance(values, list):
@@ -59,7 +59,7 @@ class AddedTokenFinder:
     """Splits a text at added tokens."""
 
     def __init__(self, tokens: Sequence[AddedToken], normalize: Callable[[str], str] = str) -> None:
-        """`normalize`: applied to the tokens; the texts to split are already normalised."""
+        """`normalize` is applied to the tokens to find; the texts to split are already normalised."""
         self._tokens: dict[str, AddedToken] = {}
         for token in tokens:
             self._tokens[normalize(token.content)] = token
@@ -68,7 +68,7 @@ class AddedTokenFinder:
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def split(self, text: str) -> Iterator[tuple[str, str | None]]:
-        """The parts of a text in order, each with the added token that it matches, or None."""
+        """Split a text: its parts in order, each with the added token that it matches, or None."""
         end = 0
         for match in self._pattern.finditer(text) if self._pattern else ():
             token = self._tokens[match[0]]

@@ -15,7 +15,7 @@ from glassformer.errors import DataError
 
 
 class Merges:
-    """The rank of each pair, in the order of learning. The last of duplicates counts."""
+    """BPE merges: the rank of each pair of pieces, in the order of learning. The last of duplicates counts."""
 
     def __init__(self, pairs: "array[int]") -> None:
         keys = np.frombuffer(pairs, dtype=np.uint64) if pairs else np.zeros(0, np.uint64)
@@ -29,7 +29,7 @@ class Merges:
 
 
 class BPE:
-    """Byte-pair encoding. Characters outside the vocabulary become byte tokens, the unknown token, or nothing."""
+    """BPE model of a `tokenizer.json`. Characters outside the vocabulary become byte tokens, unknown, or nothing."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class BPE:
         return self._merge([*self._symbols(word)])
 
     def _symbols(self, word: str) -> Iterator[str]:
-        """The characters of a word, with byte fallback and unknown tokens."""
+        """The symbols that merging starts from: a word's characters, with byte fallback and unknown tokens."""
         pending = False  # an unknown token that may still be fused with the next
         for character in word:
             if character in self._ids:

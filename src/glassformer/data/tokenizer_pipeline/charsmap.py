@@ -1,4 +1,4 @@
-"""SentencePiece's `precompiled_charsmap` normalizer, applied per grapheme.
+"""SentencePiece's `precompiled_charsmap` normalizer, applied per grapheme as Hugging Face's `tokenizers` does.
 
 The charsmap is a double-array trie (Darts) and the replacement strings its leaves point to. SentencePiece itself looks
 for the longest match, `tokenizers` looks up each grapheme; this does the same as `tokenizers`, which the models' users
@@ -15,18 +15,18 @@ from collections.abc import Iterator
 from glassformer.errors import DataError
 
 WHOLE_LOOKUP_BYTES = 6
-"""A grapheme of fewer bytes is looked up as a whole first."""
+"""Graphemes of fewer bytes than this are first looked up as a whole."""
 OTHER_EXTENDERS = {0x200C, 0x200D, 0x0E33, 0x0EB3, 0xFF9E, 0xFF9F, *range(0x1F3FB, 0x1F400), *range(0xE0020, 0xE0080)}
 """Characters besides the marks (category M) that extend the grapheme before them."""
 NON_EXTENDERS = {0x102B, 0x102C, 0x1038, *range(0x1062, 0x1065), *range(0x1067, 0x106E), 0x1083, *range(0x1087, 0x108D)}
 NON_EXTENDERS |= {0x108F, *range(0x109A, 0x109D), 0x1A61, 0x1A63, 0x1A64, 0xAA7B, 0xAA7D, 0x11720, 0x11721}
 """Marks (category M) that do not extend the grapheme before them."""
 PREPENDERS = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0xD4E, 0x110BD, 0x110CD}
-"""Characters that belong to the grapheme after them."""
+"""Characters (code points) that belong to the grapheme after them."""
 
 
 class CharsMap:
-    """Normalises a text."""
+    """SentencePiece's `precompiled_charsmap` as a function: replaces characters of a text by a table."""
 
     def __init__(self, encoded: str) -> None:
         try:
@@ -52,7 +52,7 @@ class CharsMap:
         )
 
     def _lookup(self, text: str) -> str | None:
-        """The replacement for the shortest prefix of a text that is in the charsmap."""
+        """The replacement for the shortest prefix of a text that is in the charsmap; None if no prefix is."""
         units, index = self._units, 0
         index ^= _offset(units[0])
         for byte in text.encode():

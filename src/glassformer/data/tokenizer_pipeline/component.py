@@ -26,7 +26,7 @@ class UnsupportedComponentError(DataError):
 
 
 class Component:
-    """One component: its role ("normalizer"), its type, and its options."""
+    """One component of a `tokenizer.json`: its role (such as "normalizer"), its type, and its options."""
 
     def __init__(self, role: str, values: Any) -> None:
         if not isinstance(values, dict):
@@ -69,7 +69,7 @@ class Component:
         return value
 
     def pattern(self, name: str = "pattern") -> re.Pattern[str]:
-        """{"String": ...}, or {"Regex": ...} with one of the supported expressions."""
+        """The pattern of an option: {"String": ...}, or {"Regex": ...} with one of the supported expressions."""
         value = self.values.get(name)
         text = value.get("String", value.get("Regex")) if isinstance(value, dict) else None
         if not isinstance(value, dict) or not isinstance(text, str) or not text or len(text) > 1000:
@@ -82,7 +82,7 @@ class Component:
 
 
 def components_of(role: str, values: Any, list_name: str, depth: int = 0) -> list[Component]:
-    """A component as a list: empty for null, flattened for a Sequence, whose components are listed as `list_name`."""
+    """Parse a component as a list: empty for null; flattened for a Sequence, which lists others as `list_name`."""
     if values is None:
         return []
     component = Component(role, values)

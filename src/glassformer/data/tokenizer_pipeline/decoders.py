@@ -16,12 +16,12 @@ UNKNOWN_TEXT = " ⁇ "
 
 
 def decoder_steps(values: Any) -> list[DecoderStep]:
-    """The steps that a `decoder` describes."""
+    """The decoding steps that the `decoder` of a `tokenizer.json` describes."""
     return [_step(component) for component in components_of("decoder", values, "decoders")]
 
 
 def is_byte_level(values: Any) -> bool:
-    """Whether pieces are bytes mapped to printable characters."""
+    """Whether a decoder is byte-level BPE's: its pieces are bytes mapped to printable characters."""
     return any(component.kind == "ByteLevel" for component in components_of("decoder", values, "decoders"))
 
 
@@ -63,7 +63,7 @@ def _byte_level() -> DecoderStep:
 
 
 def _byte_fallback(pieces: Sequence[str]) -> list[str]:
-    """Runs of byte tokens become text; those that are not valid UTF-8, one replacement character per byte."""
+    """Decode runs of byte tokens to text; invalid UTF-8 becomes one replacement character per byte."""
     decoded: list[str] = []
     for is_byte, group in groupby(pieces, lambda piece: BYTE.fullmatch(piece) is not None):
         run = list(group)

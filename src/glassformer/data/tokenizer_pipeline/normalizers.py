@@ -12,7 +12,7 @@ NormalizerStep = Callable[[str], str]
 
 
 def normalizer_steps(values: Any) -> list[NormalizerStep]:
-    """The steps that a `normalizer` describes."""
+    """The steps that the `normalizer` of a `tokenizer.json` describes."""
     return [_step(component) for component in components_of("normalizer", values, "normalizers")]
 
 
@@ -44,7 +44,7 @@ def _unicode(form: Literal["NFC", "NFD", "NFKC", "NFKD"]) -> NormalizerStep:
 
 
 class Strip:
-    """Removes leading and trailing whitespace."""
+    """Normalizer that removes leading and trailing whitespace."""
 
     def __init__(self, left: bool, right: bool) -> None:
         self._left, self._right = left, right

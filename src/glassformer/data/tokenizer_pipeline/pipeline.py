@@ -17,14 +17,14 @@ from glassformer.errors import DataError
 
 
 class Pipeline:
-    """A segmenter that does what a file of `tokenizers` describes; unsupported components are refused by name."""
+    """Segmenter that runs the pipeline of a `tokenizer.json`; unsupported components are refused by name."""
 
     def __init__(self, content: bytes) -> None:
         self._set_up(parse_tokenizer_json(content))
 
     @classmethod
     def from_file(cls, file: TokenizerFile) -> "Pipeline":
-        """The pipeline of a file that is already parsed."""
+        """Build the pipeline of a parsed `tokenizer.json`."""
         pipeline = cls.__new__(cls)
         pipeline._set_up(file)
         return pipeline
@@ -102,7 +102,7 @@ class Pipeline:
 
 
 def _with_type(file: TokenizerFile) -> Any:
-    """The entry of the model, with its type inferred in older files, which do not have it."""
+    """The `model` entry of a `tokenizer.json`, with its type inferred in older files, which do not state it."""
     if not isinstance(file.model, dict) or "type" in file.model:
         return file.model
     kind = "Unigram" if file.scores is not None else "BPE" if "merges" in file.model else "WordPiece"
@@ -110,7 +110,7 @@ def _with_type(file: TokenizerFile) -> Any:
 
 
 def unknown_token(file: TokenizerFile) -> str | None:
-    """The unknown token of the model; None if it has none."""
+    """The unknown token of a `tokenizer.json`'s model; None if the model has no unknown token."""
     model = file.model if isinstance(file.model, dict) else {}
     if file.scores is None:
         unknown = model.get("unk_token")

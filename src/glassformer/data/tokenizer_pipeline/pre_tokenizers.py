@@ -19,17 +19,17 @@ class Span(NamedTuple):
 
 PreTokenizerStep = Callable[[Span], Iterable[Span]]
 DelimiterFinder = Callable[[str], Iterable[tuple[int, int]]]
-"""The start and end of each delimiter in a text."""
+"""Function that finds the start and end of each delimiter in a text."""
 BEHAVIOURS = ("Removed", "Isolated", "Contiguous", "MergedWithPrevious", "MergedWithNext")
 
 
 def pre_tokenizer_steps(values: Any) -> list[PreTokenizerStep]:
-    """The steps that a `pre_tokenizer` describes."""
+    """The steps that the `pre_tokenizer` of a `tokenizer.json` describes."""
     return [_step(component) for component in components_of("pre_tokenizer", values, "pretokenizers")]
 
 
 def pre_tokenize(text: str, first: bool, steps: Iterable[PreTokenizerStep]) -> list[str]:
-    """The words of a text after all steps."""
+    """Split a text into words by all steps."""
     spans = [Span(text, first)] if text else []
     for step in steps:
         spans = [part for span in spans for part in step(span) if part.text]
@@ -37,7 +37,7 @@ def pre_tokenize(text: str, first: bool, steps: Iterable[PreTokenizerStep]) -> l
 
 
 def prepend_scheme(component: Component) -> str:
-    """When a Metaspace prepends its marker: always, first or never. Older files have `add_prefix_space` instead."""
+    """When a Metaspace component prepends ▁: "always", "first" or "never". Older files have `add_prefix_space`."""
     scheme = component.values.get("prepend_scheme")
     if scheme is None:
         return "always" if component.flag("add_prefix_space", True) else "never"
@@ -47,7 +47,7 @@ def prepend_scheme(component: Component) -> str:
 
 
 def split_at_delimiters(text: str, delimiters: Iterable[tuple[int, int]], behaviour: str) -> list[tuple[int, int]]:
-    """The start and end of each part of a text; its delimiters are isolated, removed, or merged with a neighbour."""
+    """Split a text; delimiters are isolated, removed, or merged with a neighbour. Returns each part's start and end."""
     parts: list[tuple[int, int, bool]] = []
     end = 0
     for start, stop in delimiters:

@@ -5,7 +5,7 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Any
 
-from glassformer.data.json_tables import (
+from glassformer.data.json_streaming import (
     TableError,
     check_end,
     read_id_table,
@@ -19,10 +19,12 @@ from glassformer.errors import DataError
 from glassformer.settings import reject_constant, reject_duplicate_keys
 
 MAX_FILE_BYTES, MAX_REST_BYTES = 2**26, 2**20
-"""NLLB's has 32 million bytes as written by `transformers` 5; without pieces and merges, none has half a million."""
+"""Maximum size of a `tokenizer.json`, whole and without its tables of pieces and merges.
+
+NLLB's has 32 million bytes as written by `transformers` 5; without the tables, no known one has half a million."""
 MAX_PIECES = 2**20
 MAX_MERGES_PER_PIECE = 4
-"""NLLB's, the largest known, has 256,000 pieces and two merges per piece."""
+"""Maximum number of merges per piece. NLLB's, the largest known, has 256,000 pieces and two merges per piece."""
 
 
 @dataclass
@@ -30,7 +32,7 @@ class TokenizerFile:
     """The contents of a `tokenizer.json`."""
 
     rest: dict[str, Any] = field(default_factory=dict)
-    """Everything except the tables."""
+    """The JSON object without its large tables (pieces, scores, merges)."""
     ids: dict[str, int] = field(default_factory=dict)
     """The id of each piece of the model."""
     scores: dict[str, float] | None = None
@@ -44,7 +46,7 @@ class TokenizerFile:
 
 
 def parse_tokenizer_json(content: bytes, max_pieces: int = MAX_PIECES) -> TokenizerFile:
-    """Parse a file of at most `max_pieces` pieces, with a few merges per piece."""
+    """Parse a `tokenizer.json` of at most `max_pieces` pieces, with a few merges per piece."""
     if len(content) > MAX_FILE_BYTES:
         raise DataError(f"it has {len(content):,} bytes; the maximum is {MAX_FILE_BYTES:,}.")
     file = TokenizerFile()
@@ -71,14 +73,14 @@ def parse_tokenizer_json(content: bytes, max_pieces: int = MAX_PIECES) -> Tokeni
         end = read_members(content, value_start(content), read_file_member)
         file.rest = _parse_rest(content, end, table_spans)
     except RecursionError:
-        raise DataError("it is not readable JSON: it is nested too deeply.") from None
+        raise DataError("not a readable tokenizer file: it is nested too deeply.") from None
     except ValueError as error:  # a TableError, or from json.loads
-        raise DataError(f"it is not readable as a tokenizer: {error}.") from None
+        raise DataError(f"not a readable tokenizer file: {error}.") from None
     return file
 
 
 def _parse_rest(content: bytes, end: int, table_spans: list[tuple[int, int]]) -> dict[str, Any]:
-    """Everything but the tables, which become null."""
+    """Parse everything but the tables at `table_spans`, which become null."""
     check_end(content, end)
     chunks, last = [], 0
     for start, stop in table_spans:

@@ -7,16 +7,16 @@ from collections.abc import Collection, Mapping
 from glassformer.errors import DataError
 
 UNKNOWN_PENALTY = 10.0
-"""The score of an unknown character, below that of the least likely piece."""
+"""Difference between the score of the least likely piece and that of an unknown character."""
 
 
 class Unigram:
-    """Pieces and their scores. Adjacent unknown characters become one unknown token, or byte tokens."""
+    """Unigram model: pieces and their scores. Adjacent unknown characters become one unknown token, or byte tokens."""
 
     def __init__(
         self, scores: Mapping[str, float], unknown: str | None, byte_fallback: bool, excluded: Collection[str] = ()
     ) -> None:
-        """`excluded`: pieces that no text is split into."""
+        """`excluded`: pieces of the vocabulary that no text is split into."""
         if not scores or not all(math.isfinite(score) for score in scores.values()):
             raise DataError("the model has no pieces, or a piece whose score is not a finite number.")
         self._scores, self._unknown, self._byte_fallback = scores, unknown, byte_fallback
@@ -41,7 +41,7 @@ class Unigram:
         return tuple(pieces)
 
     def _viterbi(self, word: str) -> list[tuple[str, bool]]:
-        """The best segmentation, from the last piece to the first; each with whether it is in the vocabulary."""
+        """The best segmentation of a word, from last piece to first; each with whether it is in the vocabulary."""
         sums: list[float] = [0.0, *[-math.inf] * len(word)]
         starts = [-1] * (len(word) + 1)
         known = [False] * (len(word) + 1)

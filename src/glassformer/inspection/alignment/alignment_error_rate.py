@@ -16,11 +16,11 @@ LINK = re.compile(r"([0-9]{1,9})([-?p])([0-9]{1,9})")
 
 @dataclass(frozen=True)
 class Links:
-    """Reference links of one sentence pair, drawn by people or learned: word indices (source, target)."""
+    """Reference word links of one sentence pair, drawn by people or learned: word indices (source, target)."""
 
     sure: Pairs
     possible: Pairs
-    """Includes the sure links."""
+    """Possible links, including the sure ones."""
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,18 @@ class AlignmentScore:
 
     @property
     def aer(self) -> float:
-        """1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|): 0 is best; 1 if no predicted link is right."""
+        """Alignment error rate 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|): 0 is best; 1 if no predicted link is right."""
         all_links = self.found + self.sure
         return 1 - (self.found_sure + self.found_possible) / all_links if all_links else 0.0
 
     @property
     def precision(self) -> float:
-        """|A ∩ P| / |A|."""
+        """Precision |A ∩ P| / |A|: the share of predicted links that are possible."""
         return self.found_possible / self.found if self.found else 1.0
 
     @property
     def recall(self) -> float:
-        """|A ∩ S| / |S|."""
+        """Recall |A ∩ S| / |S|: the share of sure links that are predicted."""
         return self.found_sure / self.sure if self.sure else 1.0
 
 
@@ -60,7 +60,7 @@ def alignment_score(found: Iterable[Iterable[tuple[int, int]]], gold: Iterable[L
 
 
 def read_links(line: str, where: str) -> Links:
-    """Parse one line of the Pharaoh format."""
+    """Parse one line of the Pharaoh format: the word links of one sentence pair, such as `0-0 1?2`."""
     sure, possible = set(), set()
     for entry in line.split():
         link = LINK.fullmatch(entry)
@@ -77,5 +77,5 @@ def read_links(line: str, where: str) -> Links:
 
 
 def written(links: Iterable[Sequence[int]]) -> str:
-    """Links as one line of the Pharaoh format."""
+    """Word links as one line of the Pharaoh format."""
     return " ".join(f"{source}-{target}" for source, target in links)

@@ -1,4 +1,4 @@
-"""Selection of cross-attention heads for word alignment: every head at both time steps, then greedily sets of them.
+"""Selection of cross-attention heads for word alignment: measures every head, then greedily adds heads to the best.
 
 Heads are ranked by alignment error rate on a dev set, against links drawn by people (gold) or learned with IBM model 1.
 """
@@ -40,7 +40,7 @@ MIN_AER_GAIN = 1e-4
 
 @dataclass(frozen=True)
 class HeadSelection:
-    """The selected heads, and the measurements they were selected by."""
+    """Cross-attention heads selected for word alignment, and the measurements they were selected by."""
 
     choice: AlignmentHeads
     singles: list[tuple[AlignmentHead, float]]
@@ -50,12 +50,12 @@ class HeadSelection:
 
 
 def every_alignment_head(config: ModelConfig) -> list[AlignmentHead]:
-    """All candidates: every cross-attention head at both time steps."""
+    """All candidate heads: every cross-attention head, at the step that writes a token and at the one that reads it."""
     return [
-        AlignmentHead(layer=layer, head=head, when=when)
+        AlignmentHead(layer=layer, head=head, target_token=target_token)
         for layer in range(config.decoder_layers)
         for head in range(config.n_heads)
-        for when in ("written", "read")
+        for target_token in ("output", "input")
     ]
 
 
@@ -65,7 +65,7 @@ def choose_heads(
     gold: Sequence[Links] | None = None,
     also: Sequence[WordPair] = (),
 ) -> HeadSelection:
-    """The best single head, with further heads added while the error rate falls; measured on a sample of the pairs.
+    """Select alignment heads: the best one, then further ones while the error rate falls, on a sample of the pairs.
 
     `gold`: links drawn by people, one set per pair. Without them, links are learned with IBM model 1 from the pairs and
     from those in `also`, which takes about a thousand (`ibm_aligner.ENOUGH_PAIRS`).
@@ -76,21 +76,23 @@ def choose_heads(
         others = set(range(len(pairs))) - set(sample)
         reference = _learned([pairs[i] for i in sample], [*(pairs[i] for i in sorted(others)), *also])
     elif len(gold) != len(pairs):
-        raise InputError(f"There are links for {len(gold)} pairs, but there are {len(pairs)} pairs.")
+        raise InputError(
+            f"There are gold links for {len(gold)} pairs, but {len(pairs)} sentence pairs. Expected links for each."
+        )
     else:
         reference = [gold[i] for i in sample]
     if not any(links.sure for links in reference):
-        raise InputError("None of the pairs has a sure link, so heads cannot be measured.")
+        raise InputError("No pair has a sure link, so heads cannot be measured: give gold links such as 0-1.")
     measured = _measure(model, [pairs[i] for i in sample], reference, heads)
     singles = measured.error_rates(measured.attention)
     order = sorted(range(len(heads)), key=lambda i: (float(singles[i]), i))
-    default = [heads.index(head) for head in default_alignment_heads(model.config).looks]
+    default = [heads.index(head) for head in default_alignment_heads(model.config).heads]
     default_aer = measured.error_rate(default)
     selected = _greedy_selection(measured, order[0])
     if default_aer < measured.error_rate(selected):
         selected = default
     choice = AlignmentHeads(
-        looks=[heads[i] for i in selected],
+        heads=[heads[i] for i in selected],
         warn_above=_warn_above(measured, selected),
         measured_by="learned" if gold is None else "gold",
         pairs=len(sample),
@@ -106,7 +108,7 @@ def evenly(count: int, wanted: int) -> list[int]:
 
 
 def _learned(sample: Sequence[WordPair], others: Sequence[WordPair]) -> list[Links]:
-    """Links for the sample, learned from it and from as many other pairs as fit."""
+    """Word links for the sample, learned by IBM model 1 from it and from as many other pairs as fit."""
     texts, more = ([pair.texts for pair in pairs] for pairs in (sample, others))
     cells = sum(len(source) * len(target) for source, target in more)
     fitting = len(more) if cells <= MAX_LEARNING_CELLS else max(1, int(len(more) * MAX_LEARNING_CELLS / cells))
@@ -115,7 +117,7 @@ def _learned(sample: Sequence[WordPair], others: Sequence[WordPair]) -> list[Lin
 
 @dataclass(frozen=True)
 class _Measurements:
-    """Attention weights of every candidate head and the reference links, with the target words of all pairs as rows.
+    """Attention weights of every candidate head and reference links; the rows are the target words of all pairs.
 
     C candidate heads, R target words, W source words of the longest pair.
     """
@@ -124,7 +126,7 @@ class _Measurements:
     sure: Bool[Tensor, "R W"]
     possible: Bool[Tensor, "R W"]
     spans: list[tuple[slice, int]]
-    """For each pair, its rows and its number of source words."""
+    """For each sentence pair, its rows (target words) and its number of source words."""
 
     def error_rates(self, attention: Float[Tensor, "C R W"]) -> Float[Tensor, " C"]:
         """The alignment error rates when every target word is linked to the source word with the largest weight."""
@@ -141,10 +143,10 @@ class _Measurements:
 
 
 def _sample(pairs: Sequence[WordPair], heads: int) -> list[int]:
-    """Pairs to measure on: evenly spaced over those with words on both sides, as many as fit the limits."""
+    """Indices of pairs to measure on: evenly spaced over those with words on both sides, as many as fit the limits."""
     usable = [i for i, pair in enumerate(pairs) if pair.source and pair.target]
     if not usable:
-        raise InputError("None of the pairs has words on both sides.")
+        raise InputError("No pair has words on both sides: check the sentences.")
     usable = [i for i in usable if len(pairs[i].source) <= MAX_SOURCE_WORDS] or usable
     widest = max(len(pairs[i].source) for i in usable)
     mean_rows = sum(len(pairs[i].target) for i in usable) / len(usable)
@@ -191,7 +193,7 @@ def _greedy_selection(measured: _Measurements, first: int) -> list[int]:
 
 
 def _warn_above(measured: _Measurements, selected: Sequence[int]) -> float:
-    """The lowest spread above which fewer than half of the links were right; 1 if there is none.
+    """The lowest spread of attention above which fewer than half of the links were right; 1 if no spread is.
 
     Measured on target words with at least one possible link.
     """

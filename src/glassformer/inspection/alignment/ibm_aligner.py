@@ -19,15 +19,15 @@ EM_ITERATIONS = 5
 NULL_PROBABILITY = 0.08
 """Prior probability that a word has no counterpart; fast_align's value."""
 DIAGONAL_TENSION = 4.0
-"""How fast the prior falls away from the diagonal; fast_align's initial value."""
+"""Steepness of the alignment prior away from the diagonal; fast_align's initial value."""
 COUNT_SMOOTHING = 0.01
-"""Added to every count, against overfitting of rare words (Riley and Gildea, 2012)."""
+"""Constant added to every count, against overfitting of rare words (Riley and Gildea, 2012)."""
 
 Text = Sequence[str]
 
 
 def learned_links(pairs: Sequence[tuple[Text, Text]]) -> list[Links]:
-    """Links for each pair of sentences, given as words. Deterministic."""
+    """Learn word links by IBM model 1 for each pair of sentences, given as words. Deterministic."""
     lowered = [([word.lower() for word in source], [word.lower() for word in target]) for source, target in pairs]
     forward = one_way(lowered)
     backward = one_way([(target, source) for source, target in lowered])
@@ -36,13 +36,13 @@ def learned_links(pairs: Sequence[tuple[Text, Text]]) -> list[Links]:
         reversed_back = {(source, target) for target, source in reverse_links}
         merged.append(Links(frozenset(links & reversed_back), frozenset(links | reversed_back)))
     if not any(links.sure for links in merged):
-        raise InputError("No words of these pairs could be linked: give more pairs, or gold links.")
+        raise InputError("No words of these pairs could be aligned: give more pairs, or gold links.")
     return merged
 
 
 @dataclass(frozen=True)
 class _Cells:
-    """One cell per pair of a target word and a source word (or NULL) of the same sentence pair, all pairs in a row."""
+    """Cells, one per target word and source word (or NULL) of the same sentence pair, as flat arrays over all pairs."""
 
     pair: NDArray[np.int64]
     """Index of the sentence pair."""
@@ -53,14 +53,14 @@ class _Cells:
     column: NDArray[np.int64]
     """Index of the target word over all pairs: cells with the same column are its alternatives."""
     kind: NDArray[np.int64]
-    """Index of the pair of word types."""
+    """Index of the cell's kind: its pair of word types (source, target)."""
     given: NDArray[np.int64]
-    """Source word type of each kind."""
+    """Source word type of each kind (pair of word types)."""
     prior: NDArray[np.float64]
 
 
 def one_way(pairs: Sequence[tuple[Text, Text]]) -> list[set[tuple[int, int]]]:
-    """For each target word, a link (source, target) to its most probable source word, or none if that is NULL."""
+    """Align in one direction: each target word to its most probable source word; no link if that is NULL."""
     links: list[set[tuple[int, int]]] = [set() for _ in pairs]
     cells = _cells(pairs)
     if not len(cells.pair):
@@ -88,7 +88,7 @@ def _posterior(cells: _Cells) -> NDArray[np.float64]:
 
 
 def _best(cells: _Cells, posterior: NDArray[np.float64]) -> NDArray[np.int64]:
-    """For each column, the most probable cell; of ties, the first."""
+    """For each target word (column), the most probable cell; of ties, the first."""
     order = np.lexsort((np.arange(len(posterior)), -posterior, cells.column))
     first = np.ones(len(order), dtype=bool)
     first[1:] = np.diff(cells.column[order]) > 0

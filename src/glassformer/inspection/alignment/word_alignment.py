@@ -28,7 +28,7 @@ from glassformer.settings import Settings
 
 FILE = "alignment.json"
 MAX_BATCH_POSITIONS = 4_000
-"""Source and target positions per batch."""
+"""Maximum of source and target positions per batch."""
 WARN_ABOVE = 0.6
 """Default spread above which a link is uncertain, for models without a measurement."""
 
@@ -38,56 +38,62 @@ class AlignmentHead(Settings):
 
     layer: Annotated[int, Field(ge=0)]
     head: Annotated[int, Field(ge=0)]
-    when: Literal["written", "read"]
-    """In the step that writes the token, or one step later, when the token is the input (arXiv:2004.14837)."""
+    target_token: Literal["output", "input"]
+    """The decoding step: the one that outputs the target token, or the next, which reads it (arXiv:2004.14837)."""
 
     def __str__(self) -> str:
-        return f"layer {self.layer}, head {self.head}, {self.when}"
+        return f"layer {self.layer}, head {self.head}, target token as {self.target_token}"
 
 
 class AlignmentHeads(Settings):
     """The heads used for word alignment, and how they were selected: the contents of alignment.json."""
 
-    looks: Annotated[list[AlignmentHead], Field(min_length=1)]
+    heads: Annotated[list[AlignmentHead], Field(min_length=1)]
     """The heads; their attention weights are averaged."""
     warn_above: Annotated[float, Field(ge=0, le=1)] = WARN_ABOVE
     """The spread (normalised entropy, 0 to 1) above which a link is uncertain."""
     measured_by: Literal["gold", "learned", "nothing"] = "nothing"
-    """gold: links drawn by people; learned: links learned with IBM model 1; nothing: these are the default heads."""
+    """Links used to select the heads: gold (drawn by people), learned (IBM model 1), or nothing (default heads)."""
     pairs: int = 0
-    """Number of sentence pairs measured on."""
+    """Number of sentence pairs that the heads were measured on."""
     aer: float | None = None
-    """The alignment error rate on them."""
+    """The alignment error rate on these sentence pairs."""
 
 
 def default_alignment_heads(config: ModelConfig) -> AlignmentHeads:
-    """All heads of the layer below the last, in the step that writes each token."""
+    """Default heads for word alignment: all of the layer below the last, at the step that writes each token."""
     layer = max(0, config.decoder_layers - 2)
     return AlignmentHeads(
-        looks=[AlignmentHead(layer=layer, head=head, when="written") for head in range(config.n_heads)]
+        heads=[AlignmentHead(layer=layer, head=head, target_token="output") for head in range(config.n_heads)]
     )
 
 
 def read_alignment_heads(directory: Path, config: ModelConfig) -> AlignmentHeads:
-    """The heads selected for the model in a directory; the default heads if there is no selection."""
+    """Read the alignment heads selected for the model in a directory; the default heads without a selection."""
     content = read_file(directory, FILE)
     if content is None:
         return default_alignment_heads(config)
     try:
         table = json.loads(content)
-        return checked(AlignmentHeads(**table | {"looks": [AlignmentHead(**look) for look in table["looks"]]}), config)
-    except (ValueError, TypeError, KeyError, RecursionError, SettingsError, InputError) as error:
-        raise DirectoryError(f"{directory / FILE} is not a valid selection of heads for this model: {error}") from None
+        return checked(AlignmentHeads(**table | {"heads": [AlignmentHead(**head) for head in table["heads"]]}), config)
+    except (TypeError, KeyError):
+        reason = "expected a JSON object with a list of `heads`."
+    except (ValueError, RecursionError, SettingsError, InputError) as error:
+        reason = str(error)
+    raise DirectoryError(
+        f"{directory / FILE} is not a valid selection of heads for this model: {reason.removesuffix('.')}. "
+        "`glassformer align --choose` selects heads again."
+    )
 
 
 def write_alignment_heads(choice: AlignmentHeads, directory: Path) -> None:
-    """Store a selection in a model directory, replacing the one before."""
+    """Write a selection of alignment heads into a model directory, replacing the one before."""
     add_file(directory, FILE, choice.as_json().encode())
 
 
 def checked(choice: AlignmentHeads, config: ModelConfig) -> AlignmentHeads:
-    """The selection, after checking that the model has its heads."""
-    for selected in choice.looks:
+    """Check that the model has the selected heads; returns the selection."""
+    for selected in choice.heads:
         if selected.layer >= config.decoder_layers or selected.head >= config.n_heads:
             raise InputError(
                 f"The model has no head {selected.head} in decoder layer {selected.layer}: it has "
@@ -102,7 +108,7 @@ class WordPair:
 
     source_ids: Sequence[int]
     target_ids: Sequence[int]
-    """With the end-of-sentence token, without the start token."""
+    """Target token ids, with the end-of-sentence token, without the start token."""
     source: list[Word]
     target: list[Word]
 
@@ -113,14 +119,14 @@ class WordPair:
 
 @dataclass(frozen=True)
 class Link:
-    """A target word and the source word with the largest attention weight: word indices, from 0."""
+    """A word link: a target word and the source word with the largest attention weight; indices from 0."""
 
     source: int
     target: int
     weight: float
     """The source word's share of the target word's attention."""
     spread: float
-    """Normalised entropy of these shares, from 0 (one word) to 1 (uniform)."""
+    """Normalised entropy of the target word's attention, from 0 (one source word) to 1 (uniform)."""
     uncertain: bool
     """Whether the spread is above the selection's `warn_above`."""
 
@@ -128,7 +134,7 @@ class Link:
 def word_pair(
     tokenizer: AnyTokenizer | IdsOnly, source: Sequence[int], target: Sequence[int], apart: bool = True
 ) -> WordPair:
-    """The ids of both sides with their words; without `apart`, words are split at spaces only."""
+    """A sentence pair with token ids and words; without `apart`, words are split at spaces only."""
     marks = marks_of(tokenizer)
     pieces = tokenizer.pieces(source, "source"), tokenizer.pieces(target, "target")
     return WordPair(source, target, words(pieces[0], marks, apart), words(pieces[1], marks, apart))
@@ -141,13 +147,13 @@ def align(
     at_least: float = 0.0,
     both_ways: bool = False,
 ) -> list[list[Link]]:
-    """For each target word of each pair, a link to the source word with the largest attention weight.
+    """Align sentence pairs: link each target word to the source word with the largest attention weight.
 
     `at_least` drops links with a smaller weight; `both_ways` keeps only links that are the largest for both words.
     """
     choice = checked(choice, model.config) if choice else default_alignment_heads(model.config)
     aligned: list[list[Link]] = [[] for _ in pairs]
-    for number, attention in word_attention(model, pairs, choice.looks):
+    for number, attention in word_attention(model, pairs, choice.heads):
         weights = shares(attention.mean(0))
         pair_links = links(weights, choice.warn_above)
         pair_links = mutual(weights, pair_links) if both_ways else pair_links
@@ -156,7 +162,7 @@ def align(
 
 
 def links(weights: Float[Tensor, "T S"], warn_above: float = WARN_ABOVE) -> list[Link]:
-    """One link per target word, to the source word with the largest share; of ties, the first."""
+    """Links from attention shares: each target word to the source word with the largest share; of ties, the first."""
     if not weights.numel():
         return []
     best, spreads = weights.max(-1), spread(weights).tolist()
@@ -169,7 +175,7 @@ def links(weights: Float[Tensor, "T S"], warn_above: float = WARN_ABOVE) -> list
 
 
 def mutual(weights: Float[Tensor, "T S"], found: Sequence[Link]) -> list[Link]:
-    """The links whose target word also has the largest share for the source word."""
+    """The links that hold in both directions: no other target word has a larger share for the source word."""
     best_targets = weights.argmax(0).tolist() if weights.numel() else []
     return [link for link in found if best_targets[link.source] == link.target]
 
@@ -210,7 +216,7 @@ def word_attention(
 
 
 def _decode(model: Transformer, pairs: Sequence[WordPair]) -> None:
-    """Run the model up to the last decoder layer; logits are not needed."""
+    """Run the model on sentence pairs up to the last decoder layer; logits are not needed."""
     config, device = model.config, model.output_projection.weight.device
     source = padded([pair.source_ids for pair in pairs], config.pad_id).to(device)
     before = padded([[config.bos_id, *pair.target_ids[:-1]] for pair in pairs], config.pad_id).to(device)
@@ -221,12 +227,12 @@ def _decode(model: Transformer, pairs: Sequence[WordPair]) -> None:
 def _by_words(
     weights: Float[Tensor, "C T S"], pair: WordPair, heads: Sequence[AlignmentHead]
 ) -> Float[Tensor, "C words_T words_S"]:
-    """Σ over the tokens of a source word, mean over those of a target word, each at its head's time step."""
+    """Attention between words: Σ over a source word's tokens, mean over a target word's, at the head's time step."""
     columns, source = _word_tokens(pair.source, weights.device)
     rows, target = _word_tokens(pair.target, weights.device)
     to_words = weights.new_zeros(*weights.shape[:2], len(pair.source)).index_add_(2, source, weights[:, :, columns])
     last = len(pair.target_ids) - 1  # without an end-of-sentence token there is no step after the last token
-    one_later = torch.tensor([head.when == "read" for head in heads], device=weights.device)
+    one_later = torch.tensor([head.target_token == "input" for head in heads], device=weights.device)
     steps = (rows + one_later[:, None]).clamp(max=last)
     at_steps = to_words.gather(1, steps[:, :, None].expand(-1, -1, len(pair.source)))
     summed = weights.new_zeros(len(heads), len(pair.target), len(pair.source)).index_add_(1, target, at_steps)

@@ -34,7 +34,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Marks:
-    """How a tokenizer marks word boundaries, and which of its tokens are not text."""
+    """Marks of a tokenizer: how it marks word boundaries, and which of its tokens are not text."""
 
     segmenter: SegmenterKind
     specials: frozenset[str] = SPECIALS
@@ -48,7 +48,7 @@ class Marks:
 
 
 def marks_of(tokenizer: AnyTokenizer | IdsOnly) -> Marks:
-    """The marks of a tokenizer. Its tags, such as language tags, are special tokens, not words."""
+    """The word-boundary marks of a tokenizer. Tags, such as language tags, are special tokens, not words."""
     if isinstance(tokenizer, IdsOnly):
         return Marks("words")
     if isinstance(tokenizer, Tokenizer):
@@ -63,7 +63,7 @@ def marks_of(tokenizer: AnyTokenizer | IdsOnly) -> Marks:
 
 
 def marks_in(pieces: Sequence[str]) -> Marks:
-    """The marks guessed from tokens alone, without the tokenizer; without any marks every token is a word."""
+    """Word-boundary marks guessed from tokens, without the tokenizer; if no token has marks, each is a word."""
     if any("▁" in piece for piece in pieces):
         return Marks("sentencepiece")
     if any(piece.startswith("Ġ") for piece in pieces):
@@ -103,7 +103,7 @@ def _byte_level() -> ByteLevelSegmenter:
 
 
 def _between_spaces(pieces: Sequence[str], texts: Sequence[str], marks: Marks) -> list[tuple[int, int]]:
-    """Spans of the words between spaces. A token that is only a space belongs to the word after it, else before it."""
+    """Token spans of words split at spaces. A token that is only a space belongs to the next word, else to the last."""
     spans: list[tuple[int, int]] = []
     first: int | None = None
     for position, piece in enumerate([*pieces, ""]):

@@ -1,1 +1,1 @@
-"""Step-by-step explanation of one attention, and attribution between tokens."""
+"""Step-by-step computation of one attention head, and attribution between tokens."""

@@ -25,31 +25,32 @@ class Vector:
 
 @dataclass(frozen=True)
 class AttentionStep:
-    """One step: its inputs, its output (the last of `vectors`), and the error when it is recomputed."""
+    """One step of an attention: inputs, output (the last of `vectors`), and the error when it is recomputed."""
 
     name: str
     title: str
     formula: str
     vectors: list[Vector]
     differs: float | None
-    """Largest difference between the recorded result and the one recomputed in float64 from the numbers shown; None
-    if that needs parameters that the trace was saved without."""
+    """Largest difference between the recorded result and the one recomputed in float64 from the numbers shown.
+
+    None if that needs parameters that the trace was saved without."""
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Key:
-    """One key position."""
+    """One key position of an attention: k, q · k, bias, score, weight and v."""
 
     position: int
     piece: str
     k: Tensor
     product: float
-    """q · k."""
+    """Dot product q · k, before scale and bias."""
     bias: float
-    """The relative position bias; 0 where there is none."""
+    """The relative position bias; 0 in models without one."""
     score: float
-    """The input to the softmax."""
+    """Attention score: the input to the softmax."""
     weight: float
     v: Tensor
 
@@ -75,7 +76,7 @@ class AttentionWalk:
 
 
 def walk(trace: Trace, place: QueryPosition) -> AttentionWalk:
-    """The steps: embedding, query, keys, scores, softmax, values, this head's output, all heads', the residual."""
+    """All steps of an attention head at a query position: embedding, q, k, scores, softmax, v, outputs, residual."""
     check(trace, place)
     i = place.position
     keys, hidden = _keys(trace, place)
@@ -308,7 +309,7 @@ def _bias(trace: Trace, place: QueryPosition) -> Tensor | None:
 
 
 def _before(trace: Trace, place: QueryPosition) -> tuple[Tensor, str]:
-    """x before attention and its norm, and the name of the module that it comes from."""
+    """The input vector x of the attention sub-layer (before its norm), and the name of the module it comes from."""
     stack, layer = place.stack, f"{place.stack}.layers.{place.layer}"
     if place.crosses:
         below = "recurrence" if trace.config.decoder_ssru else "self_attention"

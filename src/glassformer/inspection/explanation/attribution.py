@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 
 from glassformer.decoding import score
-from glassformer.inspection.interventions.changes import Change, CutEdge, apply
+from glassformer.inspection.interventions.changes import Change, RemoveEdge, apply
 from glassformer.inspection.interventions.weight_sharing_copy import weight_sharing_copy
 from glassformer.inspection.tracing.trace import Trace
 from glassformer.model import Transformer
@@ -48,8 +48,8 @@ def rollout(trace: Trace) -> Float[Tensor, "S S"]:
 
 
 def edges(attentions: Sequence[str], queries: Sequence[int], keys: Sequence[int]) -> list[Change]:
-    """Changes that remove, in all heads of these attentions, the edges from the queries to the keys."""
-    return [CutEdge(at=at, query=query, key=key) for at in attentions for query in queries for key in keys]
+    """Interventions that remove the attention edges from the queries to the keys, in all heads of these attentions."""
+    return [RemoveEdge(at=at, query=query, key=key) for at in attentions for query in queries for key in keys]
 
 
 def log_probabilities(

@@ -31,19 +31,19 @@ SUBLAYERS = (
 
 @dataclass(frozen=True)
 class ParameterPart:
-    """One parameter with its sub-layer and function."""
+    """One parameter of the model, with its sub-layer and its function."""
 
     name: str
     sublayer: str
-    """For example "decoder cross-attention"; outside the sub-layers, the same as `part`."""
+    """Sub-layer, for example "decoder cross-attention"; outside the sub-layers, the same as `part`."""
     part: str
-    """For example "W_K"."""
+    """Function of the parameter, for example "W_K"."""
     shape: tuple[int, ...]
     size: int
 
 
 def parts(model: nn.Module) -> list[ParameterPart]:
-    """Every parameter once, shared ones under their first name, in the order of the module tree."""
+    """All parameters of a model, shared ones once under their first name, in the order of the module tree."""
     return [
         ParameterPart(
             name,
@@ -57,7 +57,7 @@ def parts(model: nn.Module) -> list[ParameterPart]:
 
 
 def part_of(name: str) -> str:
-    """ "W_K" for `decoder.layers.3.cross_attention.k_proj.weight`."""
+    """Function of a parameter by its name: "W_K" for `decoder.layers.3.cross_attention.k_proj.weight`."""
     part = _label(PARTS, name)
     assert part is not None, name
     return part

@@ -4,16 +4,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from glassformer.errors import InputError
-from glassformer.inspection.explanation.token_names import find_token, is_word, plain
+from glassformer.inspection.explanation.token_lookup import find_token, is_word, plain
 from glassformer.inspection.tracing.trace import Trace
 
 
 @dataclass(frozen=True)
 class QueryPosition:
-    """A query token in one head of one attention."""
+    """Query position: one attention, one of its heads, and the position of the query token."""
 
     at: str
-    """The attention, for example encoder.layers.1.self_attention."""
+    """Name of the attention, for example encoder.layers.1.self_attention."""
     head: int
     position: int
     """Position of the query token: in the source for the encoder's attention, in the target for the decoder's."""
@@ -28,7 +28,7 @@ class QueryPosition:
 
     @property
     def crosses(self) -> bool:
-        """Whether it is cross-attention."""
+        """Whether the attention is cross-attention."""
         return self.at.endswith("cross_attention")
 
 
@@ -38,7 +38,7 @@ def check(trace: Trace, place: QueryPosition) -> None:
         if trace.config.decoder_ssru and place.at.startswith("decoder.") and place.at.endswith(".self_attention"):
             raise InputError(
                 "This model's decoder has no self-attention: each layer keeps the target so far in one vector, with "
-                "a recurrent unit (SSRU). Its cross-attention can be explained."
+                "a recurrent unit (SSRU). Choose a cross-attention instead."
             )
         raise InputError(f"The model has no attention {place.at!r}; it has {', '.join(trace.attentions)}.")
     if not 0 <= place.head < trace.config.n_heads:
@@ -49,7 +49,7 @@ def check(trace: Trace, place: QueryPosition) -> None:
 
 
 def choose(trace: Trace, token: str | None = None, at: str | None = None, head: int | None = None) -> QueryPosition:
-    """The query position given; what is not given is chosen by the largest weight on another, non-adjacent word.
+    """Choose a query position: what is not given, by the largest attention weight on another, non-adjacent word.
 
     With no token given, the source's "it" if there is one. A source token is looked up in the encoder; a token that
     only the target has, in the decoder's cross-attention.
@@ -66,7 +66,7 @@ def choose(trace: Trace, token: str | None = None, at: str | None = None, head: 
         position = find_token(pieces, token)
         if position is None:
             side = "source" if attentions[0].startswith("encoder.") else "target"
-            raise InputError(f"The {side} has no token {token!r}; it has {' '.join(map(plain, pieces))}.")
+            raise InputError(f"The {side} has no token {token!r}; its tokens are: {' '.join(map(plain, pieces))}.")
     candidates = [
         (_sharpness(trace, name, h, i), QueryPosition(name, h, i))
         for name in attentions

@@ -1,6 +1,6 @@
 """The explorer without a server: a self-contained page of one trace, standalone or in an iframe."""
 
-from glassformer.inspection.explorer.frame import Frame
+from glassformer.inspection.explorer.explorer_iframe import Frame
 from glassformer.inspection.explorer.standalone_page import MAX_PAGE_BYTES, page_of, script, write_page
 from glassformer.inspection.explorer.trace_packing import DETAILS, Packed, packed
 

@@ -47,7 +47,7 @@ _PAGE = """<!doctype html>
 
 
 def page_of(trace: Trace, trace_data: Packed, name: str = "") -> str:
-    """The page of a packed trace."""
+    """The explorer's HTML page for a packed trace."""
     script_text = script()
     return _PAGE.format(
         policy=_policy(script_text),
@@ -71,7 +71,7 @@ def write_page(
     half: bool | None = None,
     largest: int | None = MAX_PAGE_BYTES,
 ) -> None:
-    """`Trace.to_html`."""
+    """Write the explorer of a trace as one HTML file: the implementation of `Trace.to_html`."""
     content = page_of(trace, packed(trace, detail, name=name, weights=weights, half=half), name).encode()
     refuse_large(len(content), largest)
     replace_file(Path(path), content)
@@ -81,8 +81,8 @@ def refuse_large(size: int, largest: int | None) -> None:
     """Raise if a page is larger than the limit."""
     if largest is not None and size > largest:
         raise InputError(
-            f"The page would have {size:,} bytes; the maximum is {largest:,}. Use a shorter text, "
-            "detail='attention' or half=True, or raise the limit with largest=."
+            f"The page would have {size:,} bytes; the maximum is {largest:,}. Use a shorter text or the detail "
+            "`attention`, or allow a larger page (--large; in Python, largest=None)."
         )
 
 

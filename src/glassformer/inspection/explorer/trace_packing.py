@@ -16,9 +16,9 @@ from glassformer.model.dims import Tensor
 
 DETAILS: tuple[Detail, ...] = ("attention", "full")
 MAX_INCLUDED_WEIGHT_BYTES = 6_000_000
-"""Default limit up to which parameters are included, so that the page can recompute every step."""
+"""Default size up to which model parameters are included, so that the page can recompute every step."""
 MAX_EXACT_BYTES = 12_000_000
-"""Default limit up to which tensors keep their precision; larger traces are rounded to float16."""
+"""Default size up to which tensors keep their precision; larger traces are rounded to float16."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class Packed:
     about: str
     """JSON: the manifest, the model, and whether the tensors were rounded."""
     numbers: bytes
-    """A file of `Trace.save`, gzipped."""
+    """The tensors: a file written by `Trace.save`, gzipped."""
 
 
 def packed(
     trace: Trace, detail: Detail = "full", *, name: str = "", weights: bool | None = None, half: bool | None = None
 ) -> Packed:
-    """Pack a trace. `weights` (include parameters) and `half` (float16) default to a choice by size."""
+    """Pack a trace for the explorer. `weights` (include parameters) and `half` (float16) default by size."""
     if detail not in DETAILS:
         raise InputError(f"Unknown detail {detail!r} for the explorer; choose one of {', '.join(DETAILS)}.")
     patterns = _parameter_patterns(trace, detail, weights)
@@ -51,7 +51,7 @@ def packed(
 
 
 def model_info(trace: Trace, name: str) -> dict[str, Any]:
-    """What the page shows about the model."""
+    """The model information that the explorer shows."""
     return {
         "name": name,
         "version": trace.about.version,
@@ -61,14 +61,14 @@ def model_info(trace: Trace, name: str) -> dict[str, Any]:
 
 
 def _parameter_patterns(trace: Trace, detail: Detail, include: bool | None) -> Sequence[str]:
-    """Name patterns of the parameters to include."""
+    """Name patterns of the model parameters to include in the page."""
     if include is None:
         include = detail == "full" and _bytes(trace.parameters) <= MAX_INCLUDED_WEIGHT_BYTES
     return ("*",) if include else ()
 
 
 def _readable(part: Trace) -> Trace:
-    """With bfloat16, which the page cannot read, converted to float32."""
+    """The trace with bfloat16 tensors, which the page cannot read, converted to float32."""
     tensors, weights = (
         {name: x.float() if (x := load()).dtype == torch.bfloat16 else x for name, load in loaders.items()}
         for loaders in (part.loaders, part.parameters)

@@ -1,4 +1,4 @@
-"""Data for the views of one attention."""
+"""Data for the figures of one attention: projections, scores, weights, heads and output."""
 
 import re
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import torch
 
 from glassformer.errors import InputError
-from glassformer.inspection.explanation.token_names import position_of
-from glassformer.inspection.figures.figure_numbers import Table, matrices, matrix, rounded_number, weight
+from glassformer.inspection.explanation.token_lookup import position_of
 from glassformer.inspection.figures.figure_options import FigureOptions
 from glassformer.inspection.figures.figure_tokens import source_tokens, target_tokens
+from glassformer.inspection.figures.tensor_rows import Table, matrices, matrix, rounded_number, weight
 from glassformer.inspection.tracing.trace import Trace
 from glassformer.model.dims import Tensor
 
@@ -26,11 +26,11 @@ VIEW_PARTS: dict[str, tuple[str, ...]] = {
 }
 """View of an attention -> the parts of `AttentionData` that it draws."""
 SINGLE_HEAD_VIEWS = ("qkv", "self-attention")
-"""Views of one head: the first by default."""
+"""Views that show one head, by default the first."""
 
 
 def attention_data(trace: Trace, view: str, options: FigureOptions) -> dict[str, Any]:
-    """`AttentionData` of frontend/src/figures/types.ts."""
+    """Data of an attention figure for the renderer: `AttentionData` of frontend/src/figures/types.ts."""
     at = attention_name(trace, options.at)
     match = ATTENTION_NAME.fullmatch(at)
     assert match, at
@@ -56,7 +56,7 @@ def attention_data(trace: Trace, view: str, options: FigureOptions) -> dict[str,
 
 
 def attention_name(trace: Trace, at: str | None) -> str:
-    """The given attention, after checking that it exists; by default the encoder's last."""
+    """Name of the attention to draw, after checking that it exists; by default the encoder's last."""
     if at is None:
         return f"encoder.layers.{trace.config.encoder_layers - 1}.self_attention"
     if at in trace.attentions:
@@ -64,7 +64,7 @@ def attention_name(trace: Trace, at: str | None) -> str:
     if trace.config.decoder_ssru and re.fullmatch(r"decoder\.layers\.\d+\.self_attention", at):
         raise InputError(
             f"There is no {at}: this decoder keeps its target in a recurrent unit (SSRU) and has no self-attention. "
-            "Its cross-attention can be drawn, and `film` shows the recurrent state."
+            "Draw a cross-attention instead, or the view `decoding-steps`, which shows the recurrent state."
         )
     raise InputError(f"There is no attention {at!r}; there are {', '.join(trace.attentions)}.")
 

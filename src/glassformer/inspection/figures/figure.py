@@ -19,7 +19,7 @@ from glassformer.inspection.tracing.trace import Trace
 
 @dataclass(frozen=True)
 class Figure:
-    """One view of a trace."""
+    """A figure of a trace as SVG, drawn from one of the views."""
 
     view: str
     svg: str
@@ -34,14 +34,14 @@ class Figure:
         return self._element("desc")
 
     def png(self, scale: float | int = 2) -> bytes:
-        """As PNG, at 96 dots per inch times `scale`; text in the fonts of this machine."""
+        """The figure as PNG, at 96 dots per inch times `scale`; text in the fonts of this machine."""
         return as_png(self.svg, scale)
 
     def save(self, path: str | os.PathLike[str], scale: float | int = 2) -> None:
-        """Write .svg or .png, by the path's suffix, atomically."""
+        """Write the figure as .svg or .png, by the path's suffix, atomically."""
         suffix = Path(path).suffix.lower()
         if suffix not in (".svg", ".png"):
-            raise InputError(f"A figure is saved as .svg or .png; {os.fspath(path)!r} is neither.")
+            raise InputError(f"A figure cannot be saved as {os.fspath(path)!r}: use a name that ends in .svg or .png.")
         replace_file(Path(path), self.svg.encode() if suffix == ".svg" else self.png(scale))
 
     def _repr_svg_(self) -> str:

@@ -1,4 +1,4 @@
-"""Options of figures."""
+"""Options of figures: which attention, head and token to show, and the style."""
 
 from typing import Annotated, Literal
 
@@ -13,18 +13,20 @@ class FigureOptions(Settings):
     """What a figure shows, and its style. Positions, heads and layers are counted from 0."""
 
     at: str | None = None
-    """The name of an attention, such as "decoder.layers.1.cross_attention"; by default the encoder's last. For `film`,
-    any name within a decoder layer; by default the last layer."""
+    """The name of an attention, such as "decoder.layers.1.cross_attention"; by default the encoder's last.
+
+    For `decoding-steps`, any name within a decoder layer; by default the last layer."""
     head: Index | None = None
-    """One head. By default, views of one head show the first, and `attention` shows all."""
+    """The head to show. By default, views of one head show the first, and `attention` shows all."""
     token: str | Index | None = None
-    """The query token to highlight: a token or word of the rows, or its position. For `softmax`, the token whose
-    prediction is shown; by default the one with the highest entropy."""
+    """The query token to highlight: a token or word of the rows, or its position.
+
+    For `softmax`, the token whose prediction is shown; by default the one with the highest entropy."""
     likeliest: Annotated[int, Field(ge=1, le=40)] = 10
     """Number of tokens that `softmax` shows; the others share one bar."""
     width: Literal["86mm", "178mm"] = "178mm"
-    """One column of a journal, or a full page."""
+    """Width of the figure: one column of a journal, or a full page."""
     dark: bool = False
-    """Light text on a dark background."""
+    """Whether to draw light text on a dark background."""
     caption: bool = True
     """Whether the description is also drawn under the figure."""

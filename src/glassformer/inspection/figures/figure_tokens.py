@@ -1,9 +1,9 @@
-"""The tokens of both sides in the renderer's format."""
+"""Source and target tokens in the figure renderer's format."""
 
 from glassformer.inspection.tracing.trace import Trace
 
 Token = dict[str, str]
-"""A `Token` of frontend/src/figures/types.ts."""
+"""A token in the figure renderer's format: `Token` of frontend/src/figures/types.ts."""
 
 
 def source_tokens(trace: Trace) -> list[Token]:

@@ -13,11 +13,11 @@ _LETTER = (
 )
 _TEXT_WITH_SYMBOLS = re.compile(r"<text(?=[^>]*>(?:[^<]|<(?!/text))*[−→≠≤≥√])")
 _SYMBOL_FONT = "DejaVu Sans, Noto Sans Math, sans-serif"
-"""For texts with symbols that many fonts lack: resvg sets a whole text in a serif font if one symbol is missing."""
+"""Font for texts with rare symbols: resvg sets a whole text in a serif font if its font lacks one symbol."""
 
 
 def as_png(svg: str, scale: float | int) -> bytes:
-    """PNG at 96 dots per inch times `scale`."""
+    """Convert an SVG to PNG, at 96 dots per inch times `scale`."""
     if not _draws_text(_font(svg)):
         raise GlassformerError(
             "None of the figures' fonts is installed on this machine, so a PNG would have no text: install one "
@@ -45,5 +45,5 @@ def _font(svg: str) -> str:
 
 @cache
 def _draws_text(font: str) -> bool:
-    """Whether a letter is visible: without fonts, resvg silently draws no text."""
+    """Whether resvg draws text in this font: without fonts, it silently draws none."""
     return _rendered(_LETTER.format(font=font, letter="M"), 1) != _rendered(_LETTER.format(font=font, letter=" "), 1)

@@ -1,4 +1,4 @@
-"""Renderer: `figures.js`, built from frontend/src/figures, run in QuickJS without a browser or Node."""
+"""Figure renderer: `figures.js`, built from frontend/src/figures, run in QuickJS without a browser or Node."""
 
 import json
 import threading
@@ -22,7 +22,7 @@ _per_thread = threading.local()
 
 
 def as_svg(view: str, data: Mapping[str, Any], options: Mapping[str, Any]) -> str:
-    """The SVG of a view. Data and options are passed as JSON."""
+    """Render a view as SVG. Data and options are passed as JSON."""
     draw = getattr(_per_thread, "draw", None)
     if draw is None:
         draw = _per_thread.draw = _renderer()

@@ -1,12 +1,12 @@
-"""The views by name: descriptions, and the data that each needs."""
+"""Views of a trace (kinds of figure) by name: their descriptions and the data they need."""
 
 from typing import Any
 
 from glassformer.errors import InputError
 from glassformer.inspection.figures.attention_views import VIEW_PARTS, attention_data
-from glassformer.inspection.figures.bridge_view import bridge_data
+from glassformer.inspection.figures.cross_attention_view import cross_attention_data
+from glassformer.inspection.figures.decoding_views import beam_data, decoding_steps_data, softmax_data
 from glassformer.inspection.figures.figure_options import FigureOptions
-from glassformer.inspection.figures.output_views import beam_data, film_data, softmax_data
 from glassformer.inspection.tracing.trace import Trace
 
 VIEWS = {
@@ -14,11 +14,11 @@ VIEWS = {
     "self-attention": "softmax(Q Kᵀ / √K) V = Z, for one head",
     "heads": "the Q, K and V of every head",
     "heads-out": "the Z of every head, and its contribution to the output",
-    "concat": "all Z side by side, times W_O",
-    "multi-head": "the whole attention, from tokens to output",
-    "bridge": "from the encoder's output to every decoder layer's own K and V",
+    "concat": "all Z concatenated, times W_O",
+    "multi-head": "the whole attention, from input to output",
+    "cross-attention": "K and V of each decoder layer, from the encoder's output",
     "attention": "the attention weights of one head, or of all",
-    "film": "decoding step by step, with both key/value caches",
+    "decoding-steps": "decoding step by step, with both key/value caches",
     "beam": "the search tree",
     "softmax": "the most likely tokens at one target position",
 }
@@ -29,10 +29,10 @@ def view_data(trace: Trace, view: str, options: FigureOptions) -> dict[str, Any]
     if view in VIEW_PARTS:
         return attention_data(trace, view, options)
     match view:
-        case "bridge":
-            return bridge_data(trace, options)
-        case "film":
-            return film_data(trace, options)
+        case "cross-attention":
+            return cross_attention_data(trace, options)
+        case "decoding-steps":
+            return decoding_steps_data(trace, options)
         case "beam":
             return beam_data(trace, options)
         case "softmax":

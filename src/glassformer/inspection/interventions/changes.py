@@ -28,29 +28,29 @@ HeadMeans = Mapping[str, Float[Tensor, "H K"]]
 
 
 class Change(Settings):
-    """An intervention. Most change the value at a tap; some change the input."""
+    """An intervention: most change the value at a tap (a named point of the forward pass), some change the input."""
 
     POSITIONAL: ClassVar[bool] = False
-    """Whether it refers to positions of one sentence, and so cannot be applied to a corpus."""
+    """Whether the change refers to positions of one sentence, and so cannot be applied to a corpus."""
 
     def of(self, request: Request) -> Request:
-        """The changed request."""
+        """The translation request with this change to its input."""
         return request
 
     def check(self, model: Transformer) -> None:
         """Raise if the model lacks what the change refers to."""
 
     def listeners(self, model: Transformer, means: HeadMeans) -> Mapping[str, Listener]:
-        """Tap name -> listener that changes the value there."""
+        """Listeners that change values of the forward pass, by tap name."""
         return {}
 
     def replaced_projections(self, model: Transformer) -> Mapping[str, nn.Linear]:
-        """Projection name -> the projection used in its place."""
+        """Replacement projections (linear layers) by the names of those they replace."""
         return {}
 
 
 class AttentionChange(Change):
-    """A change to one attention."""
+    """Base class of changes to one attention."""
 
     at: str
     """The attention, for example decoder.layers.1.cross_attention."""
@@ -60,7 +60,7 @@ class AttentionChange(Change):
 
 
 class HeadChange(AttentionChange):
-    """A change to one head."""
+    """Base class of changes to one attention head."""
 
     head: Index
 
@@ -94,15 +94,15 @@ class AverageHead(HeadChange):
         return {f"{self.at}.context": averaged}
 
 
-class CutEdge(AttentionChange):
+class RemoveEdge(AttentionChange):
     """Remove one attention edge: its score becomes -inf, and the softmax redistributes its weight."""
 
-    kind: Literal["cut-edge"] = "cut-edge"
+    kind: Literal["remove-edge"] = "remove-edge"
     POSITIONAL = True
     query: Index
     """The query position."""
     key: Index
-    """The key position that is masked for it."""
+    """The key position that is masked for this query."""
     head: Index | None = None
     """The head; None for all heads."""
 
@@ -156,7 +156,7 @@ class SkipFeedForward(Change):
     def check(self, model: Transformer) -> None:
         module = dict(model.named_modules()).get(f"{self.at}.feed_forward")
         if not isinstance(module, FeedForward):
-            raise InputError(f"{self.at} has no feed-forward: give the name of a layer, such as encoder.layers.0.")
+            raise InputError(f"{self.at} has no feed-forward network: give a layer, such as encoder.layers.0.")
 
     def listeners(self, model: Transformer, means: HeadMeans) -> Mapping[str, Listener]:
         return {f"{self.at}.feed_forward.output": torch.zeros_like}
@@ -185,11 +185,11 @@ class ReplaceToken(Change):
     kind: Literal["replace-token"] = "replace-token"
     POSITIONAL = True
     position: Index
-    """Position of the first one in the source."""
+    """Position of the first replaced token in the source."""
     count: Annotated[int, Field(ge=1)] = 1
     """Number of tokens to replace."""
     ids: Annotated[list[Index], Field(min_length=1)]
-    """The tokens to insert."""
+    """Token ids to insert."""
 
     def of(self, request: Request) -> Request:
         source = list(request.source)
@@ -206,7 +206,7 @@ class ForcePrefix(Change):
     kind: Literal["force-prefix"] = "force-prefix"
     POSITIONAL = True
     ids: list[Index]
-    """The tokens, after the start and language tokens."""
+    """Token ids that the target begins with, after the start and language tokens."""
 
     def of(self, request: Request) -> Request:
         return replace(request, prefix=(*request.prefix, *self.ids))
@@ -215,7 +215,7 @@ class ForcePrefix(Change):
 AnyChange = Annotated[
     RemoveHead
     | AverageHead
-    | CutEdge
+    | RemoveEdge
     | UniformAttention
     | SkipFeedForward
     | ReplaceMatrices
@@ -226,7 +226,7 @@ AnyChange = Annotated[
 
 
 def attention_at(model: Transformer, name: str) -> Attention:
-    """The attention of this name."""
+    """The attention module of this name."""
     module = dict(model.named_modules()).get(name)
     if not isinstance(module, Attention):
         raise InputError(f"The model has no attention {name!r}; it has {', '.join(attentions(model))}.")
@@ -245,7 +245,7 @@ def check_head(model: Transformer, name: str, head: int) -> None:
 
 
 def changed_request(request: Request, changes: Sequence[Change]) -> Request:
-    """The request after these changes."""
+    """The translation request with the input changes among these applied."""
     for change in changes:
         request = change.of(request)
     return request

@@ -21,14 +21,14 @@ from glassformer.model.attention import split_heads
 from glassformer.model.dims import Tensor
 
 MAX_BATCH_POSITIONS = 4_000
-"""Source and target positions per batch."""
+"""Maximum of source and target positions per batch."""
 CLEAR_DROP_NATS = 0.1
 """Drop in log-probability per token from which on the conclusion calls the matrices different."""
 
 
 @dataclass(frozen=True)
 class MatrixSource:
-    """A choice of matrices for K and V."""
+    """A choice of W_K and W_V for each decoder layer's cross-attention."""
 
     name: str
     taken: list[str]
@@ -38,17 +38,17 @@ class MatrixSource:
 
 @dataclass(frozen=True)
 class MatrixSourceResult:
-    """Effect of a choice of matrices on the translations."""
+    """Effect of a choice of W_K and W_V on the translations."""
 
     choice: MatrixSource
     own: bool
-    """Whether every layer uses its own matrices, or others that share their memory."""
+    """Whether every layer uses its own W_K and W_V, or others that share their memory."""
     log_probability: float
     """Mean log-probability per target token, in nats."""
     likeliest: int
-    """Target tokens that are the model's most likely token, given those before them."""
+    """Number of target tokens that are the model's most likely token, given those before them."""
     same: int
-    """Sentences whose greedy translation is unchanged."""
+    """Number of sentences whose greedy translation is unchanged."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,12 @@ class Matrices:
     differs: tuple[float, float]
     """Largest difference between the K (and V) used and memory × this layer's W_K (W_V) + bias."""
     from_first: float
-    """‖K - K of decoder layer 0‖ / ‖K of decoder layer 0‖."""
+    """Distance of K from decoder layer 0's: ‖K - K₀‖ / ‖K₀‖."""
 
 
 @dataclass(frozen=True)
-class KeysValues:
-    """All results of the exchange."""
+class MatrixExchange:
+    """Results of the test whose W_K and W_V cross-attention uses: exchanged, compared and recomputed matrices."""
 
     sentences: int
     tokens: int
@@ -86,12 +86,12 @@ class KeysValues:
 
     @property
     def others(self) -> list[MatrixSourceResult]:
-        """Rows whose matrices differ from the layers' own."""
+        """Results for choices of matrices that differ from the layers' own."""
         return [row for row in self.rows if not row.own]
 
 
 def choices(config: ModelConfig) -> list[MatrixSource]:
-    """The matrices to compare: each layer's own first."""
+    """The choices of W_K and W_V to compare: each layer's own first."""
     depth, encoder = config.decoder_layers, config.encoder_layers
     own = [cross(i) for i in range(depth)]
     numbered = [i * encoder // depth for i in range(depth)]
@@ -118,14 +118,14 @@ def _listed(numbers: Sequence[int] | range) -> str:
 
 
 @torch.no_grad()
-def keys_values(
+def exchange_matrices(
     model: Transformer,
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]] | None = None,
     prefix: tuple[int, ...] = (),
     progress: Callable[[], None] = lambda: None,
-) -> KeysValues:
-    """The results for these sources. Without targets, the model's own greedy translations are scored.
+) -> MatrixExchange:
+    """Exchange and recompute the matrices on these sources. Without targets, greedy translations are scored.
 
     `prefix`: tokens that every target begins with, such as its language. `progress` is called after each row.
     """
@@ -143,7 +143,7 @@ def keys_values(
         rows.append(MatrixSourceResult(choice, _is_own(model, choice), log_p, likeliest, same))
         progress()
     matrices = _matrices(model, sources, scored)
-    return KeysValues(len(sources), sum(map(len, scored)), targets is not None, rows, matrices)
+    return MatrixExchange(len(sources), sum(map(len, scored)), targets is not None, rows, matrices)
 
 
 GREEDY = Beam(size=1)
@@ -157,8 +157,8 @@ def with_matrices(model: Transformer, choice: MatrixSource) -> Transformer:
     return copy
 
 
-def in_words(found: KeysValues) -> str:
-    """The conclusion in one sentence, derived from the numbers."""
+def in_words(found: MatrixExchange) -> str:
+    """The conclusion about W_K and W_V in one sentence, derived from the numbers."""
     if not found.others:
         return "All layers of this model share one W_K and one W_V: there are no others to compare them with."
     best = max(found.others, key=lambda row: row.log_probability)
@@ -177,7 +177,7 @@ def in_words(found: KeysValues) -> str:
 
 
 def _is_own(model: Transformer, choice: MatrixSource) -> bool:
-    """Whether every layer gets its own matrices, or others that are the same tensors in memory."""
+    """Whether every layer gets its own W_K and W_V, or others that are the same tensors in memory."""
     return all(
         _memory_of(model, by, letter) == _memory_of(model, cross(i), letter)
         for i, by in enumerate(choice.taken)
@@ -241,7 +241,7 @@ def _cosines(model: Transformer, one: str, other: str) -> tuple[float, float]:
 def _recomputed(
     model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> tuple[list[tuple[float, float]], list[float]]:
-    """Per layer, the largest difference of K and V from memory × own W_K, W_V; and how far K is from layer 0's."""
+    """Per decoder layer, the largest difference of K, V from memory × its W_K, W_V; and how far K is from layer 0's."""
     copy, config = weight_sharing_copy(model), model.config
     device = model.output_projection.weight.device
     differences = [[0.0, 0.0] for _ in range(config.decoder_layers)]

@@ -6,7 +6,7 @@ from glassformer.model import Transformer
 
 
 def weight_sharing_copy(model: Transformer) -> Transformer:
-    """A second module tree over the same weights, in eval mode; its taps are independent of the original's."""
+    """Copy a model's modules but not its weights, in eval mode; the copy's taps are independent of the original's."""
     with torch.device("meta"):  # allocates nothing; the weights are those of the original
         copy = Transformer(model.config)
     for new_module, module in zip(copy.modules(), model.modules(), strict=True):

@@ -19,36 +19,40 @@ class WhatIf:
 
     before: Trace
     after: Trace
-    """With the changes applied: of the changed model's translation, or of the target that was given."""
-    kept: list[float]
+    """Trace with the changes applied: of the changed model's translation, or of the target that was given."""
+    original_log_probabilities: list[float]
     """The changed model's log-probability of each token of the original translation."""
 
     @property
     def differences(self) -> list[float]:
         """Change in log-probability of each token of the original translation, in nats."""
-        return [after - before for before, after in zip(self.before.log_probabilities, self.kept, strict=True)]
+        return [
+            after - before
+            for before, after in zip(self.before.log_probabilities, self.original_log_probabilities, strict=True)
+        ]
 
     @property
     def changed_words(self) -> list[tuple[str, str]]:
-        """Pairs of replaced and new words, from left to right; either may be empty."""
+        """Words of the translation that changed, as (old, new) pairs from left to right; either may be empty."""
         old, new = self.before.translation.split(), self.after.translation.split()
         blocks = difflib.SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes()
         return [(" ".join(old[a:b]), " ".join(new[c:d])) for kind, a, b, c, d in blocks if kind != "equal"]
 
 
 def what_if(model: Transformer, before: Trace, changes: Sequence[Change], names: TokenNames = IDS_AS_TEXT) -> WhatIf:
-    """Trace the same sentence with these changes, in addition to those of the given trace."""
+    """Trace a sentence again with these changes, in addition to those of its trace, and compare."""
     about = before.about
     if len(about.target.ids) != before.steps:
         raise InputError(
-            f"This trace has {before.steps} of {len(about.target.ids)} steps, and a what-if needs all of them."
+            f"This trace has only {before.steps} of {len(about.target.ids)} steps; a what-if needs all of them. Trace "
+            "the sentence without a limit on its steps."
         )
     all_changes = [*about.changes, *changes]
 
     def traced(target: list[int] | None) -> Trace:
         return trace(model, request_of(about), target, search=about.search, names=names, changes=all_changes)
 
-    after = traced(about.target.ids if about.given else None)
+    after = traced(about.target.ids if about.target_given else None)
     same = after.about.target.ids == about.target.ids
     return WhatIf(before, after, (after if same else traced(about.target.ids)).log_probabilities)
 
@@ -86,7 +90,7 @@ def rank_heads(
 def rank_heads_of(
     model: Transformer, before: Trace, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> list[HeadLoss]:
-    """`rank_heads` for one traced translation, with the changes of its trace applied."""
+    """All heads, ranked as by `rank_heads` on one traced translation, with the changes of its trace applied."""
     about = before.about
     means = means_for(about.changes, model, [request_of(about)], about.search)
 
@@ -102,7 +106,7 @@ def rank_heads_of(
 def _ranked(
     model: Transformer, log_probability: Callable[[Sequence[Change]], float], progress: Callable[[int, int], None]
 ) -> list[HeadLoss]:
-    """`log_probability`: the mean per target token, under changes."""
+    """Rank all heads by the loss from removing each; `log_probability`: the mean per target token, under changes."""
     heads = [(at, head) for at in attentions(model) for head in range(model.config.n_heads)]
     baseline = log_probability([])
     losses = []

@@ -1,4 +1,4 @@
-"""Activation recording: the tensors that pass the model's taps, by tap name."""
+"""Activation recording: the tensors at the model's taps (named points of the forward pass), by tap name."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -40,7 +40,7 @@ class Recording(Mapping[str, Tensor]):
         )
 
     def axes(self, name: str) -> tuple[str, ...]:
-        """The letters of the dimensions, as in `dims.DIMENSIONS`."""
+        """The letters of a recorded tensor's dimensions, as in `dims.DIMENSIONS`."""
         self.all(name)  # raises the same error for a name without a recording
         return self._axes[name]
 

@@ -29,11 +29,11 @@ Detail = Literal["attention", "full", "everything"]
 
 
 class Side(Settings):
-    """One side of a sentence pair."""
+    """Source or target of a traced sentence pair: text, token ids, pieces."""
 
     text: str
     ids: list[int]
-    """Including the end of sentence."""
+    """Token ids, including the end of sentence."""
     pieces: list[str]
     """Display text of each token; ▁ stands for a space."""
 
@@ -43,7 +43,7 @@ class TraceInfo(Settings):
 
     format: int = FORMAT
     version: str
-    """The version of glassformer."""
+    """The version of glassformer that made the trace."""
     config: ModelConfig
     shared: dict[str, str] = Field(default_factory=dict)
     """Tied parameters: name -> the name of the parameter that they share their values with."""
@@ -53,20 +53,20 @@ class TraceInfo(Settings):
     """The source that the model read."""
     target: Side
     """The target that the model generated, or that was given."""
-    first: str
+    start_token: str
     """The token that the decoder starts from."""
     pieces: dict[str, str] = Field(default_factory=dict)
     """Display text, by id, of every target token that occurs in the search tree or the output tensors."""
     prefix: list[int] = Field(default_factory=list)
     """Tokens that the target was forced to begin with."""
-    given: bool
+    target_given: bool
     """Whether the target was given; otherwise the model searched for it."""
     search: Beam
-    """Search settings, unused where the target was given."""
+    """Beam search settings, unused where the target was given."""
     hypothesis: int = 0
     """Which of the finished hypotheses was traced, counted from the best, which is 0."""
     changes: list[AnyChange] = Field(default_factory=list)
-    """Interventions that were active."""
+    """Interventions that were applied to the model or the input."""
     limit: int = 0
     """Maximum target length in tokens."""
     axes: dict[str, str]
@@ -81,9 +81,9 @@ class DecodingStep:
 
     number: int
     reads: str
-    """The input token: the one written in the step before."""
+    """The decoder's input token: the one written in the step before."""
     writes: str
-    """The output token."""
+    """The token written in this step."""
     past: list[KeyValues | Tensor]
     """Per decoder layer, keys and values of the target so far, H t K, this step's last; or the SSRU's cell, D."""
     source: list[KeyValues]
@@ -113,9 +113,9 @@ class Trace(Mapping[str, Tensor]):
     ) -> None:
         self.about = about
         self.loaders = loaders
-        """A loader per stored tensor; `about.same` maps the other names to these."""
+        """Loader functions of the stored tensors, by tap name; `about.same` maps the other names to these."""
         self.parameters = parameters
-        """A loader per available model parameter."""
+        """Loader functions of the available model parameters, by name."""
         self.tree = tree
         """The search tree: every hypothesis considered; None where the target was given."""
 
@@ -169,7 +169,7 @@ class Trace(Mapping[str, Tensor]):
     @property
     def reads(self) -> list[str]:
         """The decoder's input token at each target position (T)."""
-        return [self.about.first, *self.about.target.pieces][: self.steps]
+        return [self.about.start_token, *self.about.target.pieces][: self.steps]
 
     @cached_property
     def steps(self) -> int:
@@ -233,7 +233,7 @@ class Trace(Mapping[str, Tensor]):
         half: bool = False,
         parameters: Sequence[str] = (),
     ) -> None:
-        """Write one file, atomically. `half` writes float16: half the size, about three significant digits.
+        """Write the trace to a file, atomically. `half` writes float16: half the size, about three significant digits.
 
         `parameters`: name patterns of model parameters to include, such as "decoder.layers.0.*"; they are large.
         """
@@ -288,5 +288,5 @@ def _loaders(tensors: Mapping[str, Tensor]) -> dict[str, Callable[[], Tensor]]:
 
 
 def request_of(about: TraceInfo) -> Request:
-    """The original request, before any change."""
+    """The original translation request of a trace, before any change."""
     return Request(about.asked.ids, tuple(about.prefix))

@@ -28,7 +28,7 @@ from glassformer.model.dims import Float, Int, Tensor
 
 SideName = Literal["source", "target"]
 LIKELIEST_TOKENS = 50
-"""Most likely tokens stored per target position."""
+"""Number of most likely tokens stored per target position."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def trace(
     node: int | None = None,
     steps: int | None = None,
 ) -> Trace:
-    """Trace one sentence, with `changes` (interventions) applied.
+    """Trace the translation of one sentence, with `changes` (interventions) applied.
 
     Without a `target`, the model searches for one and the trace keeps the search tree. `hypothesis` selects which
     finished hypothesis to trace, 0 being the best; `node` selects any node of the tree instead. `steps` limits the
@@ -85,10 +85,10 @@ def trace(
         asked=names.side(original.source, "source"),
         source=names.side(request.source, "source"),
         target=names.side(target, "target"),
-        first=names.pieces([model.config.bos_id], "target")[0],
+        start_token=names.pieces([model.config.bos_id], "target")[0],
         pieces=dict(zip(map(str, named), names.pieces(named, "target"), strict=True)),
         prefix=list(original.prefix),
-        given=tree is None,
+        target_given=tree is None,
         search=search,
         hypothesis=hypothesis,
         changes=cast("list[AnyChange]", list(changes)),
@@ -140,8 +140,8 @@ def _finished(tree: SearchTree, number: int) -> list[int]:
     finished = tree.ended
     if number >= len(finished):
         raise InputError(
-            f"Hypothesis {number} is out of range: the search finished {len(finished)}, counted from 0. "
-            "Use a wider beam."
+            f"Hypothesis {number} is out of range (0 to {len(finished) - 1}): the search finished {len(finished)}. "
+            "A larger beam finishes more."
         )
     return tree.tokens(finished[number])
 
@@ -155,7 +155,7 @@ def _up_to(tree: SearchTree, node: int) -> list[int]:
 def _recorded(
     model: Transformer, source: Sequence[int], target: Sequence[int]
 ) -> tuple[dict[str, Tensor], dict[str, str], dict[str, str]]:
-    """Every distinct tensor by tap name, the axes of each tap, and the taps that passed the same tensor as another."""
+    """Record one forward pass: distinct tensors by tap name, the axes of each tap, and taps with the same tensor."""
     with record(model) as recording:
         logits = at_least_float32(model(*_ids(model, source, target)))[0]
     tensors: dict[str, Tensor] = {}
@@ -200,5 +200,5 @@ def _ids(model: Transformer, source: Sequence[int], target: Sequence[int]) -> tu
 
 
 def _step_model(model: Transformer, changes: Sequence[Change]) -> PlainStepModel:
-    """Uncached if a change refers to target positions, which must then all be computed, not only the newest."""
+    """Step model for the search; uncached if a change refers to target positions, which must then all be computed."""
     return UncachedStepModel(model) if any(change.POSITIONAL for change in changes) else PlainStepModel(model)

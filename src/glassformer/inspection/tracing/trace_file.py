@@ -33,7 +33,7 @@ DETAILS: dict[Detail, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def write_trace(trace: Trace, path: Path, detail: Detail, half: bool, parameters: Sequence[str]) -> None:
-    """`Trace.save`."""
+    """Write a trace to a safetensors file: the implementation of `Trace.save`."""
     replace_file(path, serialised(reduce_trace(trace, detail, half, parameters)))
 
 
@@ -75,7 +75,7 @@ def _info_for(trace: Trace, tensors: dict[str, Tensor]) -> TraceInfo:
 
 
 def read_trace(path: Path) -> Trace:
-    """`Trace.load`."""
+    """Open and validate a trace file: the implementation of `Trace.load`."""
     try:
         return _open(path)
     except (SafetensorError, OSError) as error:
@@ -90,7 +90,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 
 def _as_float16(name: str, tensor: Tensor) -> Tensor:
-    """In float16, except `output.*`, which is small and used in computations, and values beyond float16's range."""
+    """The tensor in float16, except `output.*` (small, used in computations) and values beyond float16's range."""
     if not tensor.is_floating_point() or name.startswith("output."):
         return tensor
     finite = tensor.nan_to_num(0, 0, 0)

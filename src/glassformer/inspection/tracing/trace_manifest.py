@@ -18,7 +18,7 @@ from glassformer.model.dims import Tensor
 
 LAYER = re.compile(r"\.layers\.(\d+)\.")
 MAX_LISTED_HYPOTHESES = 16
-"""Finished hypotheses in a manifest; `/tree` has all."""
+"""Maximum number of finished hypotheses in a manifest; `/tree` has all."""
 
 
 class TensorGroup(BaseModel):
@@ -27,18 +27,18 @@ class TensorGroup(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     name: str
-    """The name, with * for the layer number if it has one."""
+    """Tensor name, with * for the layer number if it has one."""
     layers: int | list[int] | None = None
-    """n for layers 0 to n - 1, or a list of layer numbers; None if the name has no *."""
+    """Layers of the group: n for layers 0 to n - 1, or a list of layer numbers; None if the name has no *."""
     axes: str | None = None
-    """Letters of the dimensions."""
+    """Letters of the tensors' dimensions, as in `glassformer.model.dims`."""
     shape: list[int]
     dtype: str | None = None
-    """float32 if omitted."""
+    """Data type of the tensors; float32 if omitted."""
 
 
 class TokenizedText(BaseModel):
-    """One side of a traced sentence pair."""
+    """Source or target of a traced sentence pair: text, token ids, tokens, words."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -46,7 +46,7 @@ class TokenizedText(BaseModel):
     ids: list[int]
     pieces: list[str]
     words: list[tuple[int, int]]
-    """First token of each word, and the token after its last."""
+    """Token span of each word: its first token, and the token after its last."""
 
 
 class FinishedHypothesis(BaseModel):
@@ -63,11 +63,11 @@ class SearchSummary(BaseModel):
 
     nodes: int
     limit: int
-    ended: list[FinishedHypothesis]
+    finished: list[FinishedHypothesis]
 
 
 class Manifest(BaseModel):
-    """A trace without its tensors."""
+    """Manifest of a trace: everything but its tensors, for the explorer."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -76,11 +76,11 @@ class Manifest(BaseModel):
     config: dict[str, Any]
     source: TokenizedText
     target: TokenizedText
-    first: str
+    start_token: str
     """The token that the decoder starts from."""
     pieces: dict[str, str]
     """Display text, by id, of every target token that occurs in the search tree or the output tensors."""
-    given: bool
+    target_given: bool
     """Whether the target was given; otherwise the model searched for it."""
     search: dict[str, Any]
     hypothesis: int
@@ -108,9 +108,9 @@ def manifest(
         config=about.config.model_dump(mode="json"),
         source=_side(about.source, marks),
         target=_side(about.target, marks),
-        first=about.first,
+        start_token=about.start_token,
         pieces=about.pieces,
-        given=about.given,
+        target_given=about.target_given,
         search=about.search.model_dump(mode="json"),
         hypothesis=about.hypothesis,
         changes=[change.model_dump(mode="json") for change in about.changes],
@@ -136,7 +136,7 @@ def weights_in(trace: Trace) -> dict[str, Tensor]:
 
 
 def group_layers(tensors: Mapping[str, Tensor], axes: Mapping[str, str]) -> list[TensorGroup]:
-    """One entry per tensor, with the same tensor of all layers as one entry."""
+    """Group tensors by name: one entry per tensor, with the same tensor of all layers as one entry."""
     groups: dict[tuple[str, tuple[int, ...], str], list[int]] = {}
     for name, tensor in tensors.items():
         layer = LAYER.search(name)
@@ -159,7 +159,7 @@ def group_layers(tensors: Mapping[str, Tensor], axes: Mapping[str, str]) -> list
 
 
 def tensor_names(entries: Iterable[TensorGroup]) -> list[str]:
-    """The tensor names that these entries stand for."""
+    """The tensor names that these groups stand for."""
     names = []
     for entry in entries:
         layers = range(entry.layers) if isinstance(entry.layers, int) else entry.layers
@@ -195,7 +195,7 @@ def _search_summary(trace: Trace, tokenizer: AnyTokenizer | IdsOnly | None) -> S
         )
         for node in tree.ended[:MAX_LISTED_HYPOTHESES]
     ]
-    return SearchSummary(nodes=len(tree), limit=tree.limit, ended=finished)
+    return SearchSummary(nodes=len(tree), limit=tree.limit, finished=finished)
 
 
 def _text(trace: Trace, tokens: list[int], tokenizer: AnyTokenizer | IdsOnly | None) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
-from glassformer.data.foreign_tokenizer import pieces_by_id
+from glassformer.data.imported_tokenizer import pieces_by_id
 from glassformer.interop.bounded_files import read_merges, read_vocab_json
 from glassformer.interop.foreign_options import ForeignOptions
 from glassformer.interop.hugging_face.bart_like import BartLike, pop_shared_embedding, pop_zero_bias, read_sizes
@@ -21,11 +21,11 @@ from glassformer.interop.untrusted_files import inside, write_json
 from glassformer.model import ModelConfig
 
 OFFSET = 2
-"""The index of the first position, from fairseq, which counts from after the padding token."""
+"""Index of the first position, from fairseq, which counts positions from after the padding token."""
 
 
 class BartFamily(BartLike):
-    """Post-norm (BART) or pre-norm (mBART)."""
+    """Import and export of BART (post-norm) and mBART (pre-norm)."""
 
     IGNORED_TENSORS = ("model.encoder.version", "model.decoder.version")
 
@@ -60,7 +60,7 @@ class BartFamily(BartLike):
         return super().write_config(config, config.max_positions - OFFSET)
 
     def read_tokenizer(self, directory: Path, options: ForeignOptions, config: ModelConfig) -> ForeignTokenizer | None:
-        """BART: vocab.json and merges.txt, byte-level BPE. mBART: a SentencePiece model and language codes."""
+        """Read the tokenizer: vocab.json and merges.txt (BART, byte-level BPE), or a SentencePiece model (mBART)."""
         if self.norm_first:
             return multilingual_tokenizer(directory, config, MBART_LANGUAGES) or marian_tokenizer(directory, config)
         if not all((directory / name).exists() for name in ("vocab.json", "merges.txt")):

@@ -14,13 +14,13 @@ ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu", 
 THEIR_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu-tanh": "gelu_new", "silu": "swish"}
 ROWS = (("final_logits_bias", "output_projection.bias"), ("lm_head.weight", "output_projection.weight"))
 NAMES = fairseq_names("model.", ("model.shared.weight", "shared.weight"), *ROWS)
-"""For import. `shared.weight` is not a name of ours: `pop_shared_embedding` assigns it."""
+"""Tensor names for import. `shared.weight` is not a name of ours: `pop_shared_embedding` assigns it."""
 SHARED_NAMES = fairseq_names("model.", ("model.shared.weight", "encoder.embedding.weight"), *ROWS)
-"""For export of a model with shared embeddings."""
+"""Tensor names for export of a model with shared embeddings."""
 
 
 class BartLike:
-    """One of these families: its names, and whether it is pre-norm."""
+    """Base class of the families that are named as in BART: their names, and whether they are pre-norm."""
 
     IGNORED_TENSORS: tuple[str, ...] = ()
 
@@ -32,7 +32,7 @@ class BartLike:
         return SHARED_NAMES if config is not None and config.share_embeddings else NAMES
 
     def unsupported_by_family(self, config: ModelConfig) -> dict[str, bool]:
-        """The options that this family does not support, in addition to those that none supports."""
+        """Options that this family does not support, in addition to those that no BART-like family supports."""
         raise NotImplementedError
 
     def unsupported(self, config: ModelConfig) -> list[str]:
@@ -51,7 +51,7 @@ class BartLike:
         return unsupported_options(config, is_unsupported | self.unsupported_by_family(config))
 
     def extra_tensors(self, model: Transformer, max_tokens: int) -> dict[str, Tensor]:
-        """Their files have a tensor for the shared embedding even if nothing is shared."""
+        """The tensor of the shared embedding, which Hugging Face's files have even if nothing is shared."""
         embedding = model.encoder.embedding.weight.detach()
         return {} if model.config.share_embeddings else {"model.shared.weight": embedding.clone()}
 
@@ -65,7 +65,7 @@ class BartLike:
 
 
 def read_sizes(options: ForeignOptions) -> dict[str, Any]:
-    """The settings that have the same names in all these families, as ours."""
+    """Our options from the settings that have the same names in all BART-like families."""
     return {
         "d_model": options["d_model"],
         "n_heads": options.same("encoder_attention_heads", "decoder_attention_heads"),
@@ -85,7 +85,7 @@ def read_sizes(options: ForeignOptions) -> dict[str, Any]:
 
 
 def write_sizes(config: ModelConfig) -> dict[str, Any]:
-    """The inverse of `read_sizes`: our settings as theirs."""
+    """The inverse of `read_sizes`: Hugging Face's settings from our options."""
     return {
         "vocab_size": config.vocab_size,
         "d_model": config.d_model,
@@ -113,7 +113,7 @@ def write_sizes(config: ModelConfig) -> dict[str, Any]:
 
 
 def pop_shared_embedding(weights: dict[str, Tensor]) -> bool:
-    """Whether source and target share one embedding, which their files may hold under three names; keeps one."""
+    """Detect whether source and target share one embedding; of its up to three copies in `weights`, one is kept."""
     shared = weights.pop("shared.weight", None)
     names = ("encoder.embedding.weight", "decoder.embedding.weight")
     if shared is not None:
@@ -126,7 +126,7 @@ def pop_shared_embedding(weights: dict[str, Tensor]) -> bool:
 
 
 def pop_zero_bias(weights: dict[str, Tensor]) -> bool:
-    """Whether the output has a non-zero bias; it is flattened, and removed if it is zero."""
+    """Detect whether the output has a non-zero bias; in `weights` it is flattened, or removed if it is zero."""
     bias = weights.get("output_projection.bias")
     if bias is None:
         return False

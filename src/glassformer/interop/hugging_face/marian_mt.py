@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
-from glassformer.data.foreign_tokenizer import pieces_by_id
+from glassformer.data.imported_tokenizer import pieces_by_id
 from glassformer.data.tokenizer import SIDES
 from glassformer.interop.bounded_files import read_spm, read_vocab_json
 from glassformer.interop.foreign_options import ForeignOptions
@@ -19,7 +19,7 @@ from glassformer.model.positions import sinusoids
 
 
 class MarianFamily(BartLike):
-    """Sinusoidal positions, which the file may store; biases everywhere, including one per output token."""
+    """Import and export of Marian and Pegasus: sinusoidal positions, biases everywhere, one per output token."""
 
     def read_config(self, options: ForeignOptions, weights: dict[str, Tensor]) -> ModelConfig:
         options.require(
@@ -51,7 +51,7 @@ class MarianFamily(BartLike):
         return is_unsupported
 
     def extra_tensors(self, model: Transformer, max_tokens: int) -> dict[str, Tensor]:
-        """Sinusoids with interleaved sine and cosine, as ours; their own layout is computed by their code."""
+        """Tables of interleaved sines and cosines, if the model has these; `transformers` computes its own layout."""
         shared = super().extra_tensors(model, max_tokens) if self.norm_first else {}
         if model.config.positions != "sinusoidal":
             return shared
@@ -83,7 +83,7 @@ PEGASUS = MarianFamily("Hugging Face Pegasus", "pegasus", "PegasusForConditional
 
 
 def marian_tokenizer(directory: Path, config: ModelConfig) -> ForeignTokenizer | None:
-    """From source.spm, target.spm and vocab.json (piece to id); None if one is missing."""
+    """Read a Marian tokenizer: source.spm, target.spm and vocab.json (piece to id); None if one is missing."""
     if not all((directory / name).exists() for name in ("source.spm", "target.spm", "vocab.json")):
         return None
     path = directory / "tokenizer_config.json"
@@ -127,7 +127,7 @@ def write_marian_tokenizer(tokenizer: AnyTokenizer, directory: Path) -> None:
 
 
 def pop_sinusoids(weights: dict[str, Tensor]) -> dict[str, Any]:
-    """The kind of positions: a table of plain sinusoids is removed, any other was learned."""
+    """Detect the kind of positions; a table of plain sinusoids is removed from `weights`, any other was learned."""
     tables = [weights.get(f"{stack}.position.weight") for stack in ("encoder", "decoder")]
     if any(table is None or table.dim() != 2 for table in tables):
         return {"positions": "sinusoidal-halves"}

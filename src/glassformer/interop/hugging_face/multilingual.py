@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
-from glassformer.data.foreign_tokenizer import SOURCE, TARGET, pieces_by_id
+from glassformer.data.imported_tokenizer import SOURCE, TARGET, pieces_by_id
 from glassformer.data.subword_segmentation import SentencePieceSegmenter
 from glassformer.interop.bounded_files import read_spm, read_vocab_json
 from glassformer.interop.fairseq_names import SPECIAL_TOKENS
@@ -22,13 +22,13 @@ MBART_LANGUAGES = [
     *("kk_KZ", "ko_KR", "lt_LT", "lv_LV", "my_MM", "ne_NP", "nl_XX", "ro_RO", "ru_RU", "si_LK", "tr_TR", "vi_VN"),
     "zh_CN",
 ]
-"""In the order of their ids: the original mBART has no file that lists them."""
+"""Language codes of the original mBART in the order of their ids; it has no file that lists them."""
 
 
 def multilingual_tokenizer(
     directory: Path, config: ModelConfig, default_codes: Sequence[str] = ()
 ) -> ForeignTokenizer | None:
-    """From sentencepiece.bpe.model, and vocab.json if there is one; None without a SentencePiece model.
+    """Read a multilingual tokenizer: sentencepiece.bpe.model (None without it), and vocab.json if there is one.
 
     `default_codes`: the language pieces if no file lists them.
     """
@@ -57,7 +57,7 @@ def multilingual_tokenizer(
 def multilingual_settings(
     options: dict[str, Any], codes: list[str], vocabulary: Sequence[str], config: ModelConfig, other: dict[str, Any]
 ) -> ForeignSettings:
-    """The settings, with the language pieces where each tokenizer class puts them; `other`: the remaining settings."""
+    """Tokenizer settings, with language pieces where the tokenizer class puts them; `other`: the remaining ones."""
     classes = ("MBartTokenizer", "MBartTokenizerFast")
     first_mbart = options.get("tokenizer_class") in classes or not language_codes(options)
     code_last = first_mbart or options.get("legacy_behaviour") is True  # the source ends with its language
@@ -76,7 +76,7 @@ def multilingual_settings(
 
 
 def write_multilingual_tokenizer(tokenizer: AnyTokenizer, directory: Path, name: str) -> None:
-    """Write the tokenizer files; `name`: their class (M2M100 or mBART-50), replaced by a related one where needed."""
+    """Write Hugging Face's tokenizer files; `name`: the class (M2M100 or mBART-50), or a related one where needed."""
     if not isinstance(tokenizer, ForeignTokenizer) or not tokenizer.settings.languages:
         return
     settings = tokenizer.settings
@@ -104,7 +104,7 @@ def write_multilingual_tokenizer(tokenizer: AnyTokenizer, directory: Path, name:
 
 
 def read_tokenizer_config(directory: Path) -> dict[str, Any]:
-    """The settings in tokenizer_config.json, over those in special_tokens_map.json."""
+    """Read tokenizer_config.json, over the settings in special_tokens_map.json."""
     options: dict[str, Any] = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         if (directory / name).exists():
@@ -114,7 +114,7 @@ def read_tokenizer_config(directory: Path) -> dict[str, Any]:
 
 
 def language_codes(options: dict[str, Any]) -> list[str]:
-    """The language pieces, in the order of their ids."""
+    """The language pieces that a tokenizer's settings list, in the order of their ids."""
     listed = options.get("additional_special_tokens") or options.get("extra_special_tokens") or []
     tokens = listed if isinstance(listed, list) else []
     contents = [token.get("content") if isinstance(token, dict) else token for token in tokens]

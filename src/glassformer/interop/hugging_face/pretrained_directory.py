@@ -17,7 +17,7 @@ from glassformer.interop.foreign_options import ForeignOptions
 from glassformer.interop.hugging_face import bart, m2m100, t5
 from glassformer.interop.hugging_face import marian_mt as marian
 from glassformer.interop.hugging_face.tokenizer_json import json_tokenizer, write_json_tokenizer
-from glassformer.interop.imported import ImportedModel
+from glassformer.interop.imported_model import ImportedModel
 from glassformer.interop.name_table import NameTable
 from glassformer.interop.untrusted_files import error_context, inside, read_json, read_safetensors, renamed, write_json
 from glassformer.model import ModelConfig, Transformer
@@ -27,11 +27,11 @@ RUNS_CODE = ("auto_map", "trust_remote_code", "_attn_implementation_internal", "
 """Entries of config.json that select custom code to load the model."""
 SIZES = ("vocab_size", "d_model", "max_position_embeddings")
 TOKENS = ("pad_token_id", "eos_token_id", "decoder_start_token_id")
-"""Settings that must be integers, in every family."""
+"""Special-token settings, which must be integers in every family."""
 
 
 class Family(Protocol):
-    """Conversion of one model family, in both directions."""
+    """Conversion between a family of Hugging Face models and ours, in both directions."""
 
     @property
     def TITLE(self) -> str: ...  # noqa: N802 (a constant of each)
@@ -41,26 +41,28 @@ class Family(Protocol):
         """Tensors of the checkpoint that are not weights."""
 
     def names(self, config: ModelConfig | None = None) -> NameTable:
-        """The weight mapping; for exporting a model of this config, if one is given."""
+        """The table of weight names, Hugging Face's and ours; `config`: of a model to export."""
 
     def read_config(self, options: ForeignOptions, weights: dict[str, Tensor]) -> ModelConfig:
-        """Our config from their settings; an unsupported setting is an error that names it. `weights` have our names;
-        those that our model does not need are removed."""
+        """Our config from Hugging Face's settings; an unsupported setting is an error that names it.
+
+        `weights` have our names; those that our model does not need are removed.
+        """
 
     def unsupported(self, config: ModelConfig) -> list[str]:
-        """The options of our model that this family does not support, each as `name = value`."""
+        """The options of our config that this family does not support, each as `name = value`."""
 
     def write_config(self, config: ModelConfig, max_tokens: int) -> dict[str, Any]:
-        """Their settings from our config; they include the maximum sentence length."""
+        """Hugging Face's settings (config.json) from our config, with the maximum sentence length."""
 
     def extra_tensors(self, model: Transformer, max_tokens: int) -> dict[str, Tensor]:
-        """Tensors that their files store and our model computes or shares."""
+        """Tensors that Hugging Face's files store and our model computes or shares."""
 
     def read_tokenizer(self, directory: Path, options: ForeignOptions, config: ModelConfig) -> ForeignTokenizer | None:
-        """The tokenizer of a directory; None if it has none of this family's kind."""
+        """Read the tokenizer of a directory; None if the directory has none of this family's kind."""
 
     def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:
-        """Write the family's tokenizer files; nothing if it does not support such a tokenizer."""
+        """Write the family's tokenizer files; nothing if the family does not support such a tokenizer."""
 
 
 FAMILIES: dict[str, Family] = {
@@ -81,7 +83,7 @@ def is_hugging_face(directory: Path) -> bool:
 
 
 def open_hugging_face(directory: Path) -> ImportedModel:
-    """The model of a directory, of any supported family."""
+    """Import a Hugging Face directory of any supported family."""
     options = read_options(directory)
     kind = options.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
@@ -90,7 +92,11 @@ def open_hugging_face(directory: Path) -> ImportedModel:
     family = FAMILIES[kind]
     if not any((directory / name).exists() for name in ("model.safetensors", "model.safetensors.index.json")):
         pickled = (directory / "pytorch_model.bin").exists()
-        way_out = "pytorch_model.bin is not read, save the model again with save_pretrained" if pickled else "add it"
+        way_out = (
+            "pytorch_model.bin is not supported, save the model again with save_pretrained"
+            if pickled
+            else "copy or download it again"
+        )
         raise DirectoryError(f"{directory} has no model.safetensors: {way_out}.")
     weights = renamed(read_safetensors(directory), family.names(), directory, family.IGNORED_TENSORS)
     with error_context(options.where):
@@ -100,12 +106,12 @@ def open_hugging_face(directory: Path) -> ImportedModel:
         tokenizer, note = family.read_tokenizer(directory, options, config), None
         if tokenizer is None:
             tokenizer, note = json_tokenizer(directory, kind, config)
-    no_tokenizer = "No readable tokenizer was found: the model takes ids, not text."
+    no_tokenizer = "No readable tokenizer was found: the model takes token ids, not text."
     return ImportedModel(family.TITLE, model, tokenizer, [] if tokenizer else [note or no_tokenizer])
 
 
 def read_options(directory: Path) -> ForeignOptions:
-    """config.json, with the start, end and padding tokens overridden by generation_config.json."""
+    """Read config.json, with the start, end and padding tokens overridden by generation_config.json."""
     path = inside(directory, "config.json")
     values = read_json(path)
     for name in RUNS_CODE:
@@ -138,7 +144,7 @@ def without_duplicates(weights: dict[str, Tensor], config: ModelConfig, where: P
 
 
 def family_of(config: ModelConfig) -> Family:
-    """The first family that supports such a model."""
+    """The first Hugging Face family that supports a model of this config."""
     family = min(FAMILIES.values(), key=lambda family: len(family.unsupported(config)))
     if options := family.unsupported(config):
         raise InputError(
@@ -149,13 +155,13 @@ def family_of(config: ModelConfig) -> Family:
 
 
 def state_dict(model: Transformer, family: Family, max_tokens: int) -> dict[str, Tensor]:
-    """A model's weights under their names, shared ones once; position tables that they need have `max_tokens` rows."""
+    """A model's weights under Hugging Face's names, shared ones once; position tables have `max_tokens` rows."""
     tensors: dict[str, Tensor] = {}
     names = family.names(model.config)
     for name, weight in model.named_parameters():
         theirs = names.theirs(name)
         if theirs is None:
-            raise InputError(f"{family.TITLE} has no counterpart to {name}.")
+            raise InputError(f"{family.TITLE} has no weight that corresponds to {name}.")
         tensors[theirs] = weight.detach()[None] if theirs == "final_logits_bias" else weight.detach()
     return tensors | family.extra_tensors(model, max_tokens)
 
@@ -165,7 +171,7 @@ def in_transformers(config: ModelConfig, max_tokens: int = 1024) -> Any:
     try:
         transformers = import_module("transformers")
     except ImportError:
-        raise InputError("Hugging Face's `transformers` is not installed.") from None
+        raise InputError("Hugging Face's transformers is not installed: `pip install transformers`.") from None
     family = family_of(config)
     options = family.write_config(config, max_tokens)
     return transformers.AutoModelForSeq2SeqLM.from_config(transformers.AutoConfig.for_model(**options))
@@ -173,7 +179,7 @@ def in_transformers(config: ModelConfig, max_tokens: int = 1024) -> Any:
 
 @torch.no_grad()
 def as_transformers(model: Transformer, max_tokens: int = 1024) -> Any:
-    """The same model in `transformers`."""
+    """Convert a model to a `transformers` model with the same weights."""
     family = family_of(model.config)
     theirs = in_transformers(model.config, max_tokens)
     unexpected = theirs.load_state_dict(state_dict(model, family, max_tokens), strict=False).unexpected_keys
@@ -185,7 +191,7 @@ def as_transformers(model: Transformer, max_tokens: int = 1024) -> Any:
 def write_hugging_face(
     model: Transformer, tokenizer: AnyTokenizer | None, directory: Path, max_tokens: int = 1024
 ) -> str:
-    """Write settings, weights and tokenizer into an existing directory. Returns the name of the family."""
+    """Write a model as Hugging Face's files into an existing directory; returns the name of the family."""
     family = family_of(model.config)
     config = model.config
     options = family.write_config(config, max_tokens)

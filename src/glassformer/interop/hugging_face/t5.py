@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
-from glassformer.data.foreign_tokenizer import pieces_by_id
+from glassformer.data.imported_tokenizer import pieces_by_id
 from glassformer.data.subword_segmentation import SentencePieceSegmenter
 from glassformer.interop.bounded_files import read_spm
 from glassformer.interop.foreign_options import ForeignOptions, unsupported_options
@@ -36,7 +36,7 @@ def _attention(theirs: str, ours: str) -> list[tuple[str, str]]:
 
 
 def _feed_forward(stack: str, index: int) -> list[tuple[str, str]]:
-    """Feed-forward is their layer 1 in the encoder and layer 2 in the decoder."""
+    """Name pairs (T5's, ours) of feed-forward weights; T5's are layer 1 in the encoder and layer 2 in the decoder."""
     theirs, ours = f"{stack}.block.{{n}}.layer.{index}", f"{stack}.layers.{{n}}"
     return [
         (f"{theirs}.DenseReluDense.wi_0.weight", f"{ours}.feed_forward.gate_proj.weight"),
@@ -73,7 +73,7 @@ class T5Family:
     )  # unused, from the original checkpoints
 
     def names(self, config: ModelConfig | None = None) -> NameTable:
-        """Both tables import the same names; only gated models have wi_1."""
+        """The table of T5's weight names and ours; for import either serves, for export only gated models have wi_1."""
         return UNGATED_NAMES if config is not None and not config.gated else GATED_NAMES
 
     def read_config(self, options: ForeignOptions, weights: dict[str, Tensor]) -> ModelConfig:
@@ -155,7 +155,7 @@ class T5Family:
         }
 
     def read_tokenizer(self, directory: Path, options: ForeignOptions, config: ModelConfig) -> ForeignTokenizer | None:
-        """spiece.model, followed by the sentinels in reverse order; mT5's model contains them."""
+        """Read T5's tokenizer: spiece.model, then the sentinels in reverse order, unless it has them, as mT5's does."""
         if not (directory / "spiece.model").exists():
             return marian_tokenizer(directory, config)
         model = read_spm(inside(directory, "spiece.model"), config.vocab_size)
@@ -175,7 +175,7 @@ class T5Family:
         return ForeignTokenizer.joint(settings, vocabulary, model)
 
     def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:
-        """A T5 tokenizer unchanged; others as Marian's, since T5Tokenizer supports T5's ids and unigram scores only."""
+        """Write a T5 tokenizer unchanged, others as Marian's: T5Tokenizer supports only T5's ids and unigram scores."""
         if isinstance(tokenizer, ForeignTokenizer) and _has_sentinels(tokenizer):
             (directory / "spiece.model").write_bytes(segmentation_models(tokenizer)["source"])
             extra = len(tokenizer.settings.tags)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
-from glassformer.data.foreign_tokenizer import pieces_by_id
+from glassformer.data.imported_tokenizer import pieces_by_id
 from glassformer.data.tokenizer_pipeline import Pipeline, UnsupportedComponentError
 from glassformer.data.tokenizer_pipeline.added_tokens import AddedToken
 from glassformer.data.tokenizer_pipeline.component import Component, components_of
@@ -28,7 +28,7 @@ from glassformer.model import ModelConfig
 
 FILE, CONFIG = "tokenizer.json", "tokenizer_config.json"
 MULTILINGUAL = ("mbart", "m2m_100")
-"""Families that mark the language of a text."""
+"""Families whose tokenizers mark the language of a text."""
 DEFAULT_SPECIAL_TOKENS = {"bart": (["<s>"], ["</s>"])}
 """Tokens before and after a text if no file states them; in other families, the end token alone."""
 LANGUAGE_CODE = re.compile(r"__[a-z]{2,3}__|[a-z]{2,3}_(?:[A-Z]{2}|[A-Z][a-z]{3})")
@@ -37,7 +37,7 @@ CLASSES = {False: "MBart50Tokenizer", True: "MBartTokenizer"}
 
 
 def json_tokenizer(directory: Path, kind: str, config: ModelConfig) -> tuple[ForeignTokenizer | None, str | None]:
-    """The tokenizer of a directory's tokenizer.json, or None and a note why not; neither without such a file."""
+    """Read a directory's tokenizer.json: the tokenizer, or None and a note why not; no note without such a file."""
     if not (directory / FILE).exists():
         return None, None
     path = inside(directory, FILE)
@@ -47,7 +47,7 @@ def json_tokenizer(directory: Path, kind: str, config: ModelConfig) -> tuple[For
         vocabulary = pieces_by_id(_ids(pipeline, config.vocab_size), config.vocab_size)
         settings = _settings(directory, kind, config, pipeline, vocabulary)
     except UnsupportedComponentError as error:
-        return None, f"{FILE} cannot be read: {error} The model takes ids, not text."
+        return None, f"{FILE} cannot be read: {error} The model takes token ids, not text."
     except DataError as error:
         raise DataError(f"{FILE}: {error}") from None
     tokenizer = ForeignTokenizer(
@@ -60,7 +60,7 @@ def json_tokenizer(directory: Path, kind: str, config: ModelConfig) -> tuple[For
 
 
 def write_json_tokenizer(tokenizer: AnyTokenizer, directory: Path, kind: str) -> bool:
-    """Write the original file and the settings that their classes need; False if the tokenizer is of another kind."""
+    """Write the original tokenizer.json and the settings that `transformers` needs; False if it has another origin."""
     if not isinstance(tokenizer, ForeignTokenizer) or tokenizer.settings.cut != "pipeline":
         return False
     (directory / FILE).write_bytes(segmentation_models(tokenizer)["source"])
@@ -119,7 +119,7 @@ def _settings(
 
 
 def _is_hidden(token: AddedToken, pipeline: Pipeline) -> bool:
-    """Whether decoding omits a token: T5's sentinels and the unknown token are shown."""
+    """Whether decoding omits an added token: T5's sentinels and the unknown token are shown."""
     return "<extra_id_" not in token.content and token.content != pipeline.unknown
 
 
@@ -136,7 +136,7 @@ def _languages(options: dict[str, Any], special: list[AddedToken]) -> list[str]:
 
 
 def _special_tokens(pipeline: Pipeline) -> tuple[list[str], list[str]] | None:
-    """The tokens that the `post_processor` adds before and after a text; None if there is none."""
+    """The tokens that the `post_processor` adds before and after a text; None without a `post_processor`."""
     parts = components_of("post_processor", pipeline.file.rest.get("post_processor"), "processors")
     templates = [_template(part) for part in parts if part.kind != "ByteLevel"]  # which changes offsets only
     if len(templates) > 1:
@@ -169,7 +169,7 @@ def _kind(entry: Any) -> str:
 
 
 def _tokens(part: Component, entry: Any) -> list[str]:
-    """The tokens of one template entry."""
+    """The tokens of one entry of a `post_processor` template."""
     name = entry["SpecialToken"].get("id") if isinstance(entry, dict) and _is_special(entry) else None
     listed = part.values.get("special_tokens")
     special = listed.get(name) if isinstance(listed, dict) and isinstance(name, str) else None

@@ -35,7 +35,7 @@ class MarianFile:
 
 
 def read_marian_file(path: Path) -> MarianFile:
-    """The content of a Marian model, whichever of the two formats it has."""
+    """Read a Marian model file, .npz or .bin."""
     content = _mapped(path)
     begin = content[:8].tobytes()
     if begin[:2] == b"\x1f\x8b":
@@ -69,7 +69,7 @@ def is_marian_file(path: Path) -> bool:
 class _Kind(NamedTuple):
     element: np.dtype[Any]
     quantised: bool = False
-    """Integers, followed by a float32: the quantisation factor."""
+    """Whether elements are integers, followed by a float32, the quantisation factor."""
 
 
 KINDS = {
@@ -92,7 +92,7 @@ CODES = {
     0x10001: "intgemm8",  # code in Marian itself
     0x10002: "intgemm16",
 }
-"""Type codes in a .bin. The other types are laid out for one kind of processor (packed8avx2, intgemm8avx512, ...)."""
+"""Element types by their code in a .bin. Others are laid out for one processor (packed8avx2, intgemm8avx512, ...)."""
 
 
 def _mapped(path: Path) -> Bytes:
@@ -101,7 +101,9 @@ def _mapped(path: Path) -> Bytes:
         if not path.is_file():
             raise DirectoryError(f"There is no file {path}.")
         if path.stat().st_size < 16:
-            raise DirectoryError(f"{path} has {path.stat().st_size} bytes, too few for a Marian model.")
+            raise DirectoryError(
+                f"{path} has {path.stat().st_size} bytes, too few for a Marian model: download it again."
+            )
         return np.memmap(path, dtype=np.uint8, mode="c")  # copy-on-write: tensors may be written to, the file is not
     except (OSError, ValueError) as error:
         raise DirectoryError(f"{path} cannot be read: {error}.") from None
@@ -129,7 +131,7 @@ def _floats(path: Path, name: str, stored: StoredTensor) -> Tensor:
 
 
 class _Reader:
-    """Sequential, bounds-checked reader."""
+    """Sequential, bounds-checked reader of a file's bytes."""
 
     def __init__(self, path: Path, content: Bytes) -> None:
         self.path, self.content, self.at = path, content, 0
@@ -148,7 +150,7 @@ class _Reader:
 
 
 def _read_bin(path: Path, content: Bytes) -> dict[str, StoredTensor]:
-    """Version and count; four integers per tensor; names; shapes; padding; the data of each tensor."""
+    """Parse a .bin: version and count; four integers per tensor; names; shapes; padding; the data of each tensor."""
     reader = _Reader(path, content)
     version, count = reader.integers("<u8", 2, "the header")
     if version != 1:

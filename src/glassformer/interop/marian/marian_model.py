@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import DirectoryError
-from glassformer.interop.imported import ImportedModel
+from glassformer.interop.imported_model import ImportedModel
 from glassformer.interop.marian.marian_file import MarianFile, is_marian_file, read_marian_file
 from glassformer.interop.marian.marian_text import MAX_OPTIONS_BYTES, read_options
 from glassformer.interop.marian.vocabulary import marian_tokenizer
@@ -23,13 +23,13 @@ from glassformer.model import ModelConfig
 from glassformer.model.directory import with_weights
 
 TABLES = ("encoder.embedding.weight", "decoder.embedding.weight", "output_projection.weight")
-"""Tensors with one row per token."""
+"""Names of the tensors with one row per token."""
 UNUSED_ROW_BIAS = -1e4
 """Output bias of rows that are no tokens: probability 0 in any precision, and representable in float16."""
 ACTIVATIONS = {"relu": "relu", "swish": "silu", "gelu": "gelu", "sigmoid gelu": "silu"}
 LAST_SIGMOID_GELU = (1, 12, 0)
 GELU_FACTOR = 1.702
-"""Up to that version, Marian's gelu is x σ(1.702 x) = silu(1.702 x) / 1.702; the weights absorb the factors."""
+"""Factor of gelu in Marian up to `LAST_SIGMOID_GELU`: silu(1.702 x) / 1.702; the weights absorb the factors."""
 DEFAULTS = {
     "transformer-decoder-autoreg": "self-attention",
     "transformer-ffn-activation": "swish",
@@ -40,7 +40,7 @@ DEFAULTS = {
 }
 """Defaults of options that files of older Marian versions lack."""
 FIRST_PRE_NORM = (1, 10, 0)
-"""With pre-norm, older versions did not normalise the keys and values of self-attention."""
+"""First Marian version whose pre-norm is supported: older ones did not normalise keys and values of self-attention."""
 PROJECTIONS = (("q", "q_proj"), ("k", "k_proj"), ("v", "v_proj"), ("o", "out_proj"))
 LINEARS = (
     *((f"self_?{theirs}", f"self_attention.{ours}") for theirs, ours in PROJECTIONS),
@@ -50,7 +50,7 @@ LINEARS = (
     ("rnn_?", "recurrence.candidate_proj"),
     ("rnn_?f", "recurrence.forget_proj"),
 )
-"""The linear layers; ? is W or b."""
+"""Names of the linear layers, Marian's and ours; ? is W or b."""
 NORMS = (
     ("self_Wo", "self_attention_norm"),
     ("context_Wo", "cross_attention_norm"),
@@ -70,11 +70,11 @@ SUPPORTED_VALUES: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("transformer-no-projection", "transformer-pool", "layer-normalization", "skip"), (False,)),
     **dict.fromkeys(("ulr", "right-left"), (False,)),
 }
-"""The options that change the computation, with the values that our model supports."""
+"""Marian's options that change the computation, with the values that our model supports."""
 
 
 def open_marian(path: Path) -> ImportedModel:
-    """The model from a model file, or from a directory with one and its vocabularies and options."""
+    """Import a Marian model from a model file, or from a directory with the file, its vocabularies and options."""
     notes: list[str] = []
     model_file, settings = _locate(path, notes)
     file = read_marian_file(model_file)
@@ -87,7 +87,7 @@ def open_marian(path: Path) -> ImportedModel:
 
 
 def read_config(file: MarianFile, where: Path) -> ModelConfig:
-    """The config from the options; all unsupported options are listed in one error."""
+    """Our config from Marian's options; all unsupported options are listed in one error."""
     options = DEFAULTS | file.options
     if unsupported := list(_unsupported(options)):
         raise DirectoryError(f"{where} is a Marian model with unsupported options: {', '.join(unsupported)}.")
@@ -146,7 +146,7 @@ def marian_names(config: ModelConfig) -> NameTable:
 
 
 def weights_of(file: MarianFile, config: ModelConfig, where: Path) -> dict[str, Tensor]:
-    """The weights under our names and in our layout, copied out of the mapped file."""
+    """A Marian file's weights under our names and in our layout, copied out of the mapped file."""
     laid_out = {name: _laid_out(name, tensor) for name, tensor in file.tensors.items()}
     weights = renamed(laid_out, marian_names(config), where)
     rows = len(_tables(file.tensors, where)[1])
@@ -185,7 +185,7 @@ def _laid_out(name: str, tensor: Tensor) -> Tensor:
 
 
 def _tables(tensors: Mapping[str, Tensor], where: Path) -> tuple[Tensor, Tensor]:
-    """The embeddings of source and target, which may be the same tensor."""
+    """The embedding tables of source and target, which may be the same tensor."""
     names = ("Wemb", "Wemb") if "Wemb" in tensors else ("encoder_Wemb", "decoder_Wemb")
     if any(name not in tensors or tensors[name].dim() != 2 for name in names):
         raise DirectoryError(
@@ -195,7 +195,7 @@ def _tables(tensors: Mapping[str, Tensor], where: Path) -> tuple[Tensor, Tensor]
 
 
 def _unsupported(options: Mapping[str, Any]) -> Iterator[str]:
-    """The unsupported options, each as `name = value`."""
+    """Marian's options that are not supported, each as `name = value`."""
     for name, values in SUPPORTED_VALUES.items():
         if name in options and options[name] not in values:
             yield f"{name} = {options[name]}"
@@ -214,7 +214,7 @@ def _unsupported(options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _contradictions(options: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Iterator[str]:
-    """Options whose sizes differ from those of the tensors."""
+    """Marian's options whose sizes differ from those of the tensors."""
     hidden = tensors.get("encoder_l1_ffn_b1", torch.empty(0)).numel()
     width = tensors.get("Wemb", tensors.get("decoder_Wemb", torch.empty(0, 0))).shape[-1]
     depths = {stack: _depth(tensors, stack) for stack in ("encoder", "decoder")}
@@ -247,7 +247,7 @@ def _activation(options: Mapping[str, Any]) -> str:
 
 
 def _locate(path: Path, notes: list[str]) -> tuple[Path, dict[str, Any]]:
-    """The model file, and the options of Marian's decoder for it, if there are any."""
+    """Find the model file, and the options of Marian's decoder for it, if there are any."""
     directory = path if path.is_dir() else path.parent
     configured = {
         str(options["models"][0]): options

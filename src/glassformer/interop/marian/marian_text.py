@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from glassformer.data.json_tables import TableError, check_end, read_id_table, value_start
+from glassformer.data.json_streaming import TableError, check_end, read_id_table, value_start
 from glassformer.errors import DirectoryError
 from glassformer.interop.bounded_files import EXTRA_PIECES, read_lines
 
 MAX_OPTIONS_BYTES = 1_000_000
 MAX_WORDS = 10**6
-"""Words of a vocabulary, if the size of the model is not given."""
+"""Maximum number of words of a vocabulary, if the size of the model is not given."""
 KEY = re.compile(r"([A-Za-z0-9_][\w.-]*):(?:\s+(.*))?")
 ITEM = re.compile(r"-(?:\s+(.*))?")
 COMMENT = re.compile(r"(^|\s)#.*")
@@ -28,11 +28,11 @@ ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "e"
 
 
 class _SyntaxError(ValueError):
-    """Syntax that Marian does not write."""
+    """Raised for YAML syntax that Marian does not write."""
 
 
 def read_options(raw: bytes, where: str) -> dict[str, Any]:
-    """The options in `special:model.yml` or in a configuration file of Marian's decoder."""
+    """Parse the options in `special:model.yml` or in a configuration file of Marian's decoder."""
     if len(raw) > MAX_OPTIONS_BYTES:
         raise DirectoryError(f"{where} has {len(raw):,} bytes, too many for options.")
     options: dict[str, Any] = {}
@@ -51,7 +51,7 @@ def read_options(raw: bytes, where: str) -> dict[str, Any]:
 
 
 def read_vocabulary(raw: bytes, where: str, size: int = MAX_WORDS) -> dict[str, int]:
-    """The id of each word, from YAML or JSON (word: id) or with one word per line, for a model of `size` tokens."""
+    """Parse a vocabulary, YAML or JSON (word: id) or one word per line, of a model of `size` tokens: word to id."""
     raw, limit = raw.rstrip(b"\0"), size + EXTRA_PIECES
     if raw.count(b"\n") > 2 * limit:  # a long word takes two lines
         raise DirectoryError(f"{where} has {raw.count(10):,} lines, too many for a model of {size:,} tokens.")
@@ -75,7 +75,7 @@ def _text(raw: bytes, where: str) -> str:
 
 
 def _add_line(options: dict[str, Any], last: str | None, text: str, indented: bool) -> str:
-    """Add one line to the options; returns the key that it belongs to."""
+    """Parse one line of YAML into the options; returns the key that it belongs to."""
     if last is not None and (item := ITEM.fullmatch(text)):
         options[last] = [] if options[last] is None else options[last]
         if not isinstance(options[last], list):

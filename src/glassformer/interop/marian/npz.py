@@ -1,4 +1,4 @@
-"""Strict reader for .npz files (zipped .npy arrays), in place; NumPy's own trusts the sizes that a file states."""
+"""Strict reader for .npz files (zipped .npy arrays), in place; NumPy's own reader trusts the sizes a file states."""
 
 import itertools
 import math
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from glassformer.errors import DirectoryError
 
 MAX_ARRAYS = 20_000
-"""Far more than any model has; a directory of millions would take more memory than its file."""
+"""Maximum number of arrays in a file, far more than any model has: listing millions would take much memory."""
 MAX_AXES = 8
 MAX_EXPANSION = 2
-"""Limit for the decompressed size, in file sizes: weights hardly compress."""
+"""Maximum decompressed size, as a multiple of the file's size: weights hardly compress."""
 
 Bytes = NDArray[np.uint8]
 END_RECORD = Struct("<4sHHHHIIH")
@@ -34,7 +34,7 @@ class StoredTensor(NamedTuple):
     """A tensor as it is stored in a file."""
 
     kind: str
-    """The name of its element type."""
+    """Name of the tensor's element type."""
     shape: tuple[int, ...]
     data: Bytes
     column_major: bool = False
@@ -45,16 +45,16 @@ class _Entry(NamedTuple):
     compressed: bool
     checksum: int
     size: int
-    """Of the array, decompressed."""
+    """Size of the decompressed array in bytes."""
     begin: int
-    """Offset of its local header."""
+    """Offset of the entry's local header in the zip."""
     data: int
-    """Offset of its bytes."""
+    """Offset of the entry's bytes in the zip."""
     end: int
 
 
 def read_npz(path: Path, content: Bytes) -> dict[str, StoredTensor]:
-    """All arrays of the file by name."""
+    """Read all arrays of an .npz file by name."""
     entries = list(_entries(path, content))
     in_order = sorted(entries, key=lambda entry: entry.begin)
     for entry, following in itertools.pairwise(in_order):
@@ -75,7 +75,7 @@ def read_npz(path: Path, content: Bytes) -> dict[str, StoredTensor]:
 
 
 def _entries(path: Path, content: Bytes) -> Iterator[_Entry]:
-    """The zip's central directory, which is at its end."""
+    """Parse the entries of the zip's central directory, which is at the end of the file."""
     tail = content[-(END_RECORD.size + 2**16) :].tobytes()
     at = tail.rfind(b"PK\x05\x06")
     if at < 0 or at + END_RECORD.size > len(tail):
@@ -125,7 +125,7 @@ def _decompressed(path: Path, content: Bytes, entry: _Entry) -> Bytes:
 
 
 def _array(path: Path, entry: _Entry, data: Bytes) -> StoredTensor:
-    """A .npy file: magic, version, header length, header, elements."""
+    """Parse a .npy array: magic, version, header length, header, elements."""
     begin = data[:12].tobytes()
     wide = begin[6:7] in (b"\x02", b"\x03")
     if begin[:6] != b"\x93NUMPY" or not (wide or begin[6:7] == b"\x01"):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from glassformer.data import ForeignTokenizer
-from glassformer.data.foreign_tokenizer import ForeignSettings, pieces_by_id
+from glassformer.data.imported_tokenizer import ForeignSettings, pieces_by_id
 from glassformer.data.subword_segmentation import SegmenterKind, SentencePieceSegmenter
 from glassformer.data.tokenizer import SIDES, Side
 from glassformer.errors import DataError, DirectoryError
@@ -26,13 +26,13 @@ TAG = re.compile(r">>[\w.-]+<<")
 
 class _Vocabulary(NamedTuple):
     pieces: list[str]
-    """By id."""
+    """The pieces in the order of their ids."""
     model: bytes
     """The SentencePiece model; empty if text is split at spaces."""
 
 
 def marian_tokenizer(model_file: Path, names: Any, size: int, notes: list[str]) -> tuple[ForeignTokenizer | None, int]:
-    """The tokenizer for a model of `size` rows, the last of which is no token; and the id of the end of sentence.
+    """Build the tokenizer of a model of `size` rows, the last of which is no token; also returns the EOS id.
 
     `names`: the vocabulary files in the decoder's options, if there are any.
     """
@@ -82,7 +82,7 @@ def _named(directory: Path, names: Any) -> list[Path]:
 
 
 def _find(directory: Path, notes: list[str]) -> Sequence[Path] | None:
-    """The vocabularies in a directory without options that name them, found by file name."""
+    """Find a directory's vocabularies by file name, if no options name them."""
     lists = sorted(path for path in directory.iterdir() if path.suffix in LIST_SUFFIXES and "vocab" in path.name)
     files = lists or sorted(directory.glob("*.spm"))
     if len(files) == 1:
@@ -91,5 +91,5 @@ def _find(directory: Path, notes: list[str]) -> Sequence[Path] | None:
     if all(len(paths) == 1 for paths in by_side):
         return [inside(directory, paths[0].name) for paths in by_side]
     found = f"several vocabularies ({', '.join(path.name for path in files[:8])})" if files else "no vocabulary"
-    notes.append(f"The directory has {found}: the model takes ids, not text.")
+    notes.append(f"The directory has {found}: the model takes token ids, not text.")
     return None

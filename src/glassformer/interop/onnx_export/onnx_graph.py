@@ -16,15 +16,15 @@ from glassformer import __version__
 from glassformer.errors import InputError
 
 OPSET, IR = 20, 9
-"""The operator set of ONNX 1.15, the first with Gelu; fixed, since a newer library would write a newer one."""
+"""Versions of operator set and format: ONNX 1.15, the first with Gelu; fixed, since a newer library writes newer."""
 MAX_INLINE_BYTES = 1_500_000_000
-"""Weights that a file holds itself, as protobuf is limited to 2 GB; more are written to an external data file."""
+"""Maximum bytes of weights inside a file, as protobuf is limited to 2 GB; more go to an external data file."""
 PAGE_BYTES = 4096
 """Alignment of external data, so that it can be memory-mapped."""
 
 
 class Graph:
-    """Nodes in topological order. Tensors are identified by name, and defined once."""
+    """An ONNX graph under construction: nodes in topological order; tensors are identified by name, defined once."""
 
     def __init__(self, model: nn.Module) -> None:
         self.onnx = library("onnx")
@@ -42,7 +42,7 @@ class Graph:
         return self._module_names[module]
 
     def input(self, name: str, kind: str, axes: Sequence[str | int]) -> str:
-        """A graph input; an axis is a fixed size, or a letter for a dynamic one."""
+        """Add a graph input; an axis is a fixed size, or a letter for a dynamic one."""
         self._inputs.append(self._value_info(name, kind, axes))
         self._defined.add(name)
         return name
@@ -52,23 +52,23 @@ class Graph:
         self._outputs.append(self._value_info(name, kind, axes))
 
     def node(self, name: str, operator: str, *inputs: str, **attributes: Any) -> str:
-        """name = operator(inputs)."""
+        """Add a node: name = operator(inputs)."""
         return self.nodes([name], operator, *inputs, **attributes)[0]
 
     def nodes(self, names: Sequence[str], operator: str, *inputs: str, **attributes: Any) -> Sequence[str]:
-        """names = operator(inputs), for an operator with several outputs."""
+        """Add a node for an operator with several outputs: names = operator(inputs)."""
         assert not self._defined.intersection(names), names
         self._defined.update(names)
         self._nodes.append(self.onnx.helper.make_node(operator, inputs, names, name=names[0], **attributes))
         return names
 
     def weight(self, weight: Tensor) -> str:
-        """A parameter under its own name and with its own shape."""
+        """Add a model parameter under its own name and with its own shape."""
         name = self._weight_names[id(weight)]
         return name if name in self._arrays else self.table(name, weight.detach().float())
 
     def table(self, name: str, values: Tensor) -> str:
-        """A constant tensor, float32 or int64."""
+        """Add a constant tensor, float32 or int64."""
         self._arrays[name] = values.cpu().contiguous().numpy()
         return name
 
@@ -76,7 +76,7 @@ class Graph:
         return self._constant(np.float32(value))
 
     def int_list(self, *values: int) -> str:
-        """A list of integers, such as the axes and sizes that operators take."""
+        """Add a constant list of integers, such as the axes and sizes that operators take."""
         return self._constant(np.array(values, dtype=np.int64))
 
     def int_scalar(self, value: int) -> str:
@@ -132,7 +132,7 @@ class Graph:
 
 
 def library(name: str) -> Any:
-    """A module of onnx or onnxruntime, imported on demand."""
+    """Import a module of onnx or onnxruntime on demand."""
     try:
         return import_module(name)
     except ImportError:

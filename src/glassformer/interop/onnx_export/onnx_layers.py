@@ -18,7 +18,7 @@ from glassformer.model.stack import Stack
 MASKED_SCORE = torch.finfo(torch.float32).min
 """The score of masked positions: finite, since softmax of a row of -∞ would be 0/0."""
 LIKE = torch.empty(0, dtype=torch.float32)
-"""Device and dtype of constant tables."""
+"""Tensor that gives constant tables their device and dtype."""
 
 
 class OnnxRotation(NamedTuple):
@@ -41,7 +41,7 @@ class OnnxLayers(Graph):
     def __init__(self, model: Transformer, max_tokens: int) -> None:
         super().__init__(model)
         self.max_tokens = max_tokens
-        """Rows of the constant tables of sinusoids and rotations."""
+        """Number of rows of the constant tables of sinusoids and rotations."""
 
     def linear(self, linear: nn.Linear, x: str, name: str) -> str:
         prefix = self.name_of(linear)
@@ -97,7 +97,7 @@ class OnnxLayers(Graph):
         raise AssertionError(kind)
 
     def heads(self, attention: Attention, which: str, x: str, rotation: OnnxRotation | None = None) -> str:
-        """q, k or v, split into heads, with rotary positions if `rotation` is given."""
+        """Nodes for q, k or v, split into heads, with rotary positions if `rotation` is given."""
         name, linear = f"{self.name_of(attention)}.{which}", getattr(attention, f"{which}_proj")
         d_head = linear.out_features // attention.n_heads
         x = self.linear(linear, x, f"{name}_proj.output")
@@ -129,7 +129,7 @@ class OnnxLayers(Graph):
         merged = self.node(f"{prefix}.merged", "Reshape", rows, self.int_list(0, 0, attention.out_proj.in_features))
         return self.linear(attention.out_proj, merged, f"{prefix}.output")
 
-    def recurrence(self, part: Recurrence, x: str, past: str, grown: str) -> str:
+    def recurrence(self, part: Recurrence, x: str, past: str, present: str) -> str:
         prefix = self.name_of(part)
         candidate = self.linear(part.candidate_proj, x, f"{prefix}.candidate")
         forget = self.linear(part.forget_proj, x, f"{prefix}.forget_proj.output")
@@ -140,12 +140,12 @@ class OnnxLayers(Graph):
         # Positions first: not every runtime can scan along another axis.
         keep, add = (self.node(f"{name}.scanned", "Transpose", name, perm=[1, 0, 2]) for name in (forget, new))
         step = self.recurrence_step(part)
-        _, cells = self.nodes((grown, f"{prefix}.cells"), "Scan", past, keep, add, body=step, num_scan_inputs=2)
+        _, cells = self.nodes((present, f"{prefix}.cells"), "Scan", past, keep, add, body=step, num_scan_inputs=2)
         cell = self.node(f"{prefix}.cell", "Transpose", cells, perm=[1, 0, 2])
         return self.node(f"{prefix}.output", "Relu", cell)
 
     def recurrence_step(self, part: Recurrence) -> Any:
-        """keep * before + add: the graph of one step."""
+        """Subgraph of one step of the recurrence: keep * before + add."""
         step, prefix, axes = Graph(part), f"{self.name_of(part)}.step", ("B", part.forget_proj.out_features)
         before, keep, add = (step.input(f"{prefix}.{name}", "FLOAT", axes) for name in ("before", "keep", "add"))
         after = step.node(f"{prefix}.after", "Add", step.node(f"{prefix}.kept", "Mul", keep, before), add)
@@ -153,7 +153,7 @@ class OnnxLayers(Graph):
             step.output(name, "FLOAT", axes)
         return step.proto(prefix)
 
-    def embed(self, stack: Stack[Any], ids: str, present: str, positions: str) -> str:
+    def embed(self, stack: Stack[Any], ids: str, token_mask: str, positions: str) -> str:
         prefix, embedding = self.name_of(stack), stack.embedding
         x = self.node(f"{prefix}.embedding.rows", "Gather", self.weight(embedding.weight), ids)
         x = self.node(f"{prefix}.embedding.output", "Mul", x, self.float_scalar(embedding.scale))
@@ -161,8 +161,8 @@ class OnnxLayers(Graph):
             x = self.node(f"{prefix}.placed", "Add", x, self.position(stack.position, positions))
         if stack.embedding_norm is not None:
             x = self.norm(stack.embedding_norm, x)
-        present = self.node(f"{prefix}.present", "Unsqueeze", present, self.int_list(2))
-        return self.node(f"{prefix}.input", "Where", present, x, self.float_scalar(0))
+        token_mask = self.node(f"{prefix}.token_mask", "Unsqueeze", token_mask, self.int_list(2))
+        return self.node(f"{prefix}.input", "Where", token_mask, x, self.float_scalar(0))
 
     def position(self, position: SinusoidalPositions | LearnedPositions, positions: str) -> str:
         prefix = self.name_of(position)
@@ -174,7 +174,7 @@ class OnnxLayers(Graph):
         return self.node(f"{prefix}.output", "Gather", table, positions)
 
     def position_terms(self, stack: Stack[Any], positions: str, keys: str, seen: str) -> OnnxPositionTerms:
-        """The terms for queries at `positions` and keys at `keys`; `seen`: which keys may be attended to."""
+        """Position terms for queries at `positions` and keys at `keys`; `seen`: which keys may be attended to."""
         prefix = self.name_of(stack)
         if stack.relative_bias is not None:
             bias = self.relative_bias(stack.relative_bias, positions, keys)
@@ -195,7 +195,7 @@ class OnnxLayers(Graph):
         )
 
     def relative_bias(self, part: RelativeBias, positions: str, keys: str) -> str:
-        """Looks up the bucket of each distance in a table; from `limit` on, all distances share one."""
+        """Nodes for the relative bias: a table gives the bucket of each distance; from `limit` on, all share one."""
         prefix, limit = self.name_of(part), part.max_distance
         buckets = distance_bucket(torch.arange(-limit, limit + 1)[None], len(part.weight), limit, part.bidirectional)[0]
         queries = self.node(f"{prefix}.queries", "Unsqueeze", positions, self.int_list(1))

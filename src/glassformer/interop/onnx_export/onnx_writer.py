@@ -2,8 +2,8 @@
 
 `encoder.onnx` encodes a source and computes every decoder layer's cross-attention K and V, once per sentence.
 `decoder.onnx` takes these, the newest target tokens and the cache of earlier ones, `past`, which may be empty; it
-returns the logits and `grown`, the next step's `past`. Nothing is traced: `onnx_layers` writes each module's `forward`
-as nodes.
+returns the logits and `present`, the next step's `past`. Nothing is traced: `onnx_layers` writes each module's
+`forward` as nodes.
 """
 
 import os
@@ -25,7 +25,7 @@ Tensors = dict[str, Axes]
 
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 DEFAULT_MAX_TOKENS = 4096
-"""Default rows of the tables of sinusoids or rotations, which a file stores instead of computing them."""
+"""Default number of rows of the tables of sinusoids or rotations, which a file stores instead of computing them."""
 
 ANY = None
 SUPPORTED_VALUES: dict[str, tuple[object, ...] | None] = {
@@ -42,11 +42,11 @@ SUPPORTED_VALUES: dict[str, tuple[object, ...] | None] = {
     **dict.fromkeys(("dropout", "attention_dropout", "activation_dropout"), ANY),  # for training only
     **dict.fromkeys(("pad_id", "bos_id", "eos_id"), ANY),
 }
-"""The supported options and their values; of options that are not listed here, only the default is supported."""
+"""Config options that the export supports, with values; of options not listed here, only the default."""
 
 
 def unsupported(config: ModelConfig) -> list[str]:
-    """The options of this model that the export does not support, each as `name = value`."""
+    """The options of a model's config that the export does not support, each as `name = value`."""
     supported = {
         name: SUPPORTED_VALUES.get(name, (field.default,)) for name, field in type(config).model_fields.items()
     }
@@ -59,7 +59,7 @@ def unsupported(config: ModelConfig) -> list[str]:
 
 @torch.no_grad()
 def write_onnx(model: Transformer, directory: str | os.PathLike[str], max_tokens: int = DEFAULT_MAX_TOKENS) -> None:
-    """Write the model into an existing directory, float32.
+    """Write the model as two ONNX files into an existing directory, float32.
 
     `max_tokens`: the longest sentence, if the model has no limit but the file needs a position table.
     """
@@ -71,7 +71,7 @@ def write_onnx(model: Transformer, directory: str | os.PathLike[str], max_tokens
         "glassformer": __version__,
         "config": config.as_json(),
         **{name: str(getattr(config, name)) for name in ("bos_id", "eos_id", "pad_id")},
-        "longest": "" if config.positions == "relative" else str(rows),
+        "max_tokens": "" if config.positions == "relative" else str(rows),
     }
     _encoder(model, rows).save(Path(directory) / ENCODER, metadata)
     _decoder(model, rows).save(Path(directory) / DECODER, metadata)
@@ -99,7 +99,7 @@ def _encoder(model: Transformer, rows: int) -> Graph:
 
 
 def _cross_attention_outputs(graph: OnnxLayers, model: Transformer, memory: str, visible: str) -> None:
-    """Every decoder layer's cross-attention K and V, as graph outputs."""
+    """Add every decoder layer's cross-attention K and V as graph outputs."""
     column = graph.node("source_column", "Unsqueeze", visible, graph.int_list(2))
     memory = graph.node("memory.visible", "Where", column, memory, graph.float_scalar(0))
     in_heads = graph.node("source_in_heads", "Unsqueeze", visible, graph.int_list(1, 3))
@@ -116,17 +116,17 @@ def _decoder(model: Transformer, rows: int) -> Graph:
     ids = graph.input("target_ids", "INT64", "BT")
     visible = graph.input("source_visible", "BOOL", "BS")
     source, past = _inputs(graph, _source_tensors(config)), _inputs(graph, _cache_tensors(config, "past", "P"))
-    grown = _cache_tensors(config, "grown", "P + T")
+    present = _cache_tensors(config, "present", "P + T")
     first = graph.input("past.length", "INT64", []) if config.decoder_ssru else graph.length("past.0.k", 2)
-    end = graph.node("grown.length", "Add", first, graph.length(ids, 1))
+    end = graph.node("present.length", "Add", first, graph.length(ids, 1))
     positions = graph.range("target_positions", first, end)
 
-    x = graph.embed(stack, ids, _present(graph, ids, positions, config.pad_id), positions)
+    x = graph.embed(stack, ids, _token_mask(graph, ids, positions, config.pad_id), positions)
     terms = None if config.decoder_ssru else _causal_terms(graph, model, positions, end)
     seen = graph.node("source_seen", "Unsqueeze", visible, graph.int_list(1, 2))
     mask = graph.mask("source_mask", seen, graph.float_scalar(0))
     for i, layer in enumerate(stack.layers):
-        x = _self_attention_or_recurrence(graph, layer, x, past[i], list(grown[i]), terms)
+        x = _self_attention_or_recurrence(graph, layer, x, past[i], list(present[i]), terms)
 
         k, v = source[i]
         y = graph.before(layer.cross_attention_norm, x)
@@ -139,7 +139,7 @@ def _decoder(model: Transformer, rows: int) -> Graph:
         x = graph.node("decoder.scaled", "Mul", x, graph.float_scalar(config.d_model**-0.5))
     graph.linear(model.output_projection, x, "logits")
 
-    _outputs(graph, [{"logits": ["B", "T", config.vocab_size]}, *grown])
+    _outputs(graph, [{"logits": ["B", "T", config.vocab_size]}, *present])
     if config.decoder_ssru:
         graph.output(end, "INT64", [])
     return graph
@@ -150,17 +150,17 @@ def _self_attention_or_recurrence(
     layer: DecoderLayer,
     x: str,
     past: Sequence[str],
-    grown: Sequence[str],
+    present: Sequence[str],
     terms: OnnxPositionTerms | None,
 ) -> str:
-    """Self-attention or the recurrence, with its residual connection; extends the cache."""
+    """Add a decoder layer's self-attention or recurrence, with its residual connection; extends the cache."""
     if terms is None:
-        y = graph.recurrence(layer.recurrence, graph.before(layer.recurrence_norm, x), *past, *grown)
+        y = graph.recurrence(layer.recurrence, graph.before(layer.recurrence_norm, x), *past, *present)
         return graph.after(layer.recurrence_norm, x, y)
     attention = layer.self_attention
     y = graph.before(layer.self_attention_norm, x)
     new = graph.heads(attention, "k", y, terms.rotation), graph.heads(attention, "v", y)
-    k, v = (graph.node(name, "Concat", old, late, axis=2) for name, old, late in zip(grown, past, new, strict=True))
+    k, v = (graph.node(name, "Concat", old, late, axis=2) for name, old, late in zip(present, past, new, strict=True))
     return graph.after(layer.self_attention_norm, x, graph.attention(attention, y, k, v, *terms))
 
 
@@ -171,22 +171,22 @@ def _causal_terms(graph: OnnxLayers, model: Transformer, positions: str, end: st
     return graph.position_terms(model.decoder, positions, keys, graph.node("no_future", "LessOrEqual", keys, queries))
 
 
-def _present(graph: Graph, ids: str, positions: str, pad: int) -> str:
-    """Which tokens are not padding; the first is the start token, even if that is the padding token, as in Marian."""
+def _token_mask(graph: Graph, ids: str, positions: str, pad: int) -> str:
+    """Mask of tokens that are not padding; the first is the start token, even if that is padding, as in Marian."""
     token = graph.node("target_token", "Not", graph.node("target_padding", "Equal", ids, graph.int_scalar(pad)))
     return graph.node(
-        "target_present", "Or", token, graph.node("target_start", "Equal", positions, graph.int_scalar(0))
+        "target_token_mask", "Or", token, graph.node("target_start", "Equal", positions, graph.int_scalar(0))
     )
 
 
 def _source_tensors(config: ModelConfig) -> list[Tensors]:
-    """Each decoder layer's cross-attention K and V."""
+    """Names and axes of each decoder layer's cross-attention K and V."""
     axes: Axes = ["B", config.n_heads, "S", config.d_head]
     return [{f"source.{i}.k": axes, f"source.{i}.v": axes} for i in range(config.decoder_layers)]
 
 
 def _cache_tensors(config: ModelConfig, name: str, length: str) -> list[Tensors]:
-    """Each decoder layer's cache: K and V of every target position, or one recurrent cell."""
+    """Names and axes of each decoder layer's cache: K and V of every target position, or one recurrent cell."""
     heads: Axes = ["B", config.n_heads, length, config.d_head]
     tensors: Tensors = {"cell": ["B", config.d_model]} if config.decoder_ssru else {"k": heads, "v": heads}
     return [{f"{name}.{i}.{kind}": axes for kind, axes in tensors.items()} for i in range(config.decoder_layers)]

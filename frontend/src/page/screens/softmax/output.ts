@@ -1,19 +1,19 @@
-// The end of the decoder: its last vector, the logits of the likeliest tokens, what they come to.
+// The output layer: the decoder's output vector, the logits of the most likely tokens, and their recomputation.
 import { grid, row, type Grid } from '../../data/tensor';
 import type { Exploration } from '../../data/trace';
-import { logSumExp, mean, tempered } from '../../maths/output';
+import { logSumExp, mean, softmaxAtTemperature } from '../../maths/output';
 import { dot, entropy, largestDifference } from '../../maths/recompute';
 
 export interface Output {
-  /** T × n: token ids, the likeliest first, and their logits. */
+  /** T × n: token ids, the most likely first, and their logits. */
   ids: Grid;
   logits: Grid;
   logNormaliser: Float32Array;
   entropy: Float32Array;
   logProbability: Float32Array;
-  /** Of all logits of a position; null in files from before it was kept. */
+  /** Mean of all logits of a position; null in old files, which do not contain it. */
   meanLogit: Float32Array | null;
-  /** What the output projection gets; null where a file left it out. */
+  /** Input of the output projection; null if a file does not contain it. */
   hidden: Grid | null;
 }
 
@@ -42,41 +42,41 @@ export interface Candidate {
   logit: number;
   /** At temperature 1. */
   p: number;
-  /** Whether it is the one that was written, or given. */
-  wanted: boolean;
+  /** Whether it is the token of the translation. */
+  isTarget: boolean;
 }
 
-/** The likeliest tokens of a position; and the one that stands there, if it is none of them. */
-export function candidatesAt(output: Output, t: number, wanted: number | undefined): Candidate[] {
+/** The most likely tokens of a position, and the target token if it is not among them. */
+export function candidatesAt(output: Output, t: number, targetId: number | undefined): Candidate[] {
   const [ids, logits, logZ] = [row(output.ids, t), row(output.logits, t), output.logNormaliser[t] as number];
-  const found: Candidate[] = Array.from(ids, (id, i) => {
+  const candidates: Candidate[] = Array.from(ids, (id, i) => {
     const logit = logits[i] as number;
-    return { id, rank: i + 1, logit, p: Math.exp(logit - logZ), wanted: id === wanted };
+    return { id, rank: i + 1, logit, p: Math.exp(logit - logZ), isTarget: id === targetId };
   });
   const log = output.logProbability[t];
-  if (wanted !== undefined && log !== undefined && !found.some((one) => one.wanted)) {
-    found.push({ id: wanted, rank: null, logit: log + logZ, p: Math.exp(log), wanted: true });
+  if (targetId !== undefined && log !== undefined && !candidates.some((one) => one.isTarget)) {
+    candidates.push({ id: targetId, rank: null, logit: log + logZ, p: Math.exp(log), isTarget: true });
   }
-  return found;
+  return candidates;
 }
 
-/** From the logits of all tokens again: log Z, the entropy, and how likely what stands there is. */
-export function redoSoftmax(output: Output, t: number, all: Float32Array, wanted: number | undefined): number {
+/** Recomputes log Z, the entropy and the target's log-probability from all logits: the largest difference. */
+export function recomputeSoftmax(output: Output, t: number, all: Float32Array, targetId: number | undefined): number {
   const logZ = logSumExp(all);
-  const again = [logZ, entropy(tempered(all, 1))];
-  const kept = [output.logNormaliser[t] as number, output.entropy[t] as number];
-  if (wanted !== undefined && wanted < all.length) {
-    again.push((all[wanted] as number) - logZ);
-    kept.push(output.logProbability[t] as number);
+  const recomputed = [logZ, entropy(softmaxAtTemperature(all, 1))];
+  const recorded = [output.logNormaliser[t] as number, output.entropy[t] as number];
+  if (targetId !== undefined && targetId < all.length) {
+    recomputed.push((all[targetId] as number) - logZ);
+    recorded.push(output.logProbability[t] as number);
   }
   if (output.meanLogit !== null) {
-    again.push(mean(all));
-    kept.push(output.meanLogit[t] as number);
+    recomputed.push(mean(all));
+    recorded.push(output.meanLogit[t] as number);
   }
-  return largestDifference(again, kept);
+  return largestDifference(recomputed, recorded);
 }
 
-/** The decoder's last vector as the output projection wants it. */
+/** The input vector of the output projection. */
 export function vectorAt(exploration: Exploration, output: Output, t: number): Float32Array | null {
   const { d_model, scale_output } = exploration.manifest.config;
   if (output.hidden === null) return null;
@@ -88,22 +88,22 @@ export function vectorAt(exploration: Exploration, output: Output, t: number): F
 export type Rows = Map<number, { weight: Float32Array; bias: number }>;
 
 const MATRIX = 'output_projection.weight';
-// A matrix below this many numbers is fetched whole, once; of a larger one the rows that are asked for.
+// A matrix of up to this many numbers is fetched as a whole; of a larger one, single rows.
 const AT_ONCE = 2 ** 18;
 
-/** Whose numbers the output projection has; null where they are its own. */
+/** The parameter that the output projection is tied to; null if it has its own. */
 export function tiedTo(exploration: Exploration): string | null {
   const owner = exploration.storage(MATRIX);
   return owner === MATRIX ? null : owner;
 }
 
-/** Whether rows have to be fetched one by one, because the whole matrix is large. */
+/** Whether rows are fetched one by one, because the matrix is large. */
 export function isWide(exploration: Exploration): boolean {
   const shape = exploration.parameters.get(MATRIX)?.shape ?? [];
   return shape.reduce((product, one) => product * one, 1) > AT_ONCE;
 }
 
-/** The rows of these tokens; null where they are not to be had. */
+/** The rows of these tokens; null if not available. */
 export async function rowsOf(exploration: Exploration, ids: number[]): Promise<Rows | null> {
   const name = exploration.storage(MATRIX);
   const [biases, whole] = await Promise.all([
@@ -113,22 +113,22 @@ export async function rowsOf(exploration: Exploration, ids: number[]): Promise<R
   const rowOf = async (id: number) =>
     whole === null ? ((await exploration.weight(name, { rows: String(id) }))?.values ?? null) : row(grid(whole), id);
   const weights = await Promise.all(ids.map(rowOf));
-  const found: Rows = new Map();
+  const rows: Rows = new Map();
   ids.forEach((id, i) => {
     const weight = weights[i];
-    if (weight) found.set(id, { weight, bias: biases?.values[id] ?? 0 });
+    if (weight) rows.set(id, { weight, bias: biases?.values[id] ?? 0 });
   });
-  return found.size === ids.length ? found : null;
+  return rows.size === ids.length ? rows : null;
 }
 
-/** vector · row + bias of each token again: the largest difference to its logit. */
-export function redoLogits(vector: Float32Array, rows: Rows, candidates: Candidate[]): number {
-  const again = candidates.map((one) => {
+/** Recomputes vector · row + bias of each token: the largest difference to its logit. */
+export function recomputeLogits(vector: Float32Array, rows: Rows, candidates: Candidate[]): number {
+  const recomputed = candidates.map((one) => {
     const of = rows.get(one.id);
     return of === undefined ? NaN : dot(vector, of.weight) + of.bias;
   });
   return largestDifference(
-    again,
+    recomputed,
     candidates.map((one) => one.logit),
   );
 }

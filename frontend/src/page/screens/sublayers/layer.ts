@@ -1,4 +1,4 @@
-// One layer of a stack: what goes around each of its sub-layers, in the order that the model has.
+// One layer: the residual connections and norms of its sub-layers, in the model's order.
 import { grid, row, type Grid } from '../../data/tensor';
 import type { Exploration, Side } from '../../data/trace';
 import type { Config } from '../../data/manifest';
@@ -13,23 +13,23 @@ export interface Where {
   layer: number;
 }
 
-/** The layer that an attention stands in. */
+/** The layer of an attention. */
 export function layerOf(place: AttentionPlace): Where {
   return { stack: place.kind === 'encoder-self' ? 'encoder' : 'decoder', layer: place.layer };
 }
 
 export const sideOf = (stack: Stack): Side => (stack === 'encoder' ? 'source' : 'target');
 
-/** A norm with the numbers that it learned; null where they are not to be had. */
+/** A norm and its learned parameters; null if not available. */
 export interface Norm {
   gamma: Float32Array | null;
   beta: Float32Array | null;
-  /** What comes out of it, a row a token. */
+  /** Its output, one row per token. */
   result: Grid;
 }
 
-/** The way around a sub-layer: norm(x + f(x)), or x + f(norm(x)). */
-export interface Around {
+/** A sub-layer with residual connection and norm: norm(x + f(x)), or x + f(norm(x)). */
+export interface ResidualBlock {
   part: string;
   name: string;
   x: Grid;
@@ -40,12 +40,12 @@ export interface Around {
 
 export interface Layer extends Where {
   name: string;
-  parts: Around[];
-  /** The stack's last norm, above its last layer, where norms come first. */
+  parts: ResidualBlock[];
+  /** The final norm of the stack, after its last layer, in pre-norm models. */
   last: { x: Grid; norm: Norm } | null;
 }
 
-/** Sub-layers as they follow each other; no layer has all of them. */
+/** Sub-layers in order; no layer has all of them. */
 export const ORDER = ['self_attention', 'recurrence', 'cross_attention', 'feed_forward'];
 
 export async function loadLayer(exploration: Exploration, { stack, layer }: Where): Promise<Layer> {
@@ -86,17 +86,17 @@ async function loadNorm(exploration: Exploration, name: string): Promise<Norm> {
   return { result: grid(result), gamma: gamma?.values ?? null, beta: beta?.values ?? null };
 }
 
-/** A vector on the way, with the sign that stands before it. */
+/** A displayed vector, with the sign before it. */
 export interface Row {
   id: string;
   sign: string;
   values: ArrayLike<number>;
   length: number;
-  /** Which colours it is drawn in: numbers of one kind share theirs. */
+  /** Rows of one kind share a colour scale. */
   kind: 'stream' | 'normed' | 'gamma' | 'beta';
 }
 
-export interface Way extends Normed {
+export interface ResidualRows extends Normed {
   rows: Row[];
   difference: number | null;
 }
@@ -109,7 +109,7 @@ const line = (id: string, sign: string, kind: Row['kind'], values: ArrayLike<num
   length: length(values),
 });
 
-/** A norm of one token: mean and sigma, what it learned, what comes out. */
+/** The norm of one token: mean and sigma, learned parameters, output. */
 function normRows(
   x: ArrayLike<number>,
   norm: Norm,
@@ -127,8 +127,8 @@ function normRows(
   return { normed, rows, difference };
 }
 
-/** One token's way around a sub-layer, in the model's order. */
-export function wayAround(of: Around, q: number, config: Config): Way {
+/** The vectors of one token around a sub-layer, in the model's order. */
+export function residualRows(of: ResidualBlock, q: number, config: Config): ResidualRows {
   const [x, out, sum] = [row(of.x, q), row(of.out, q), row(of.sum, q)];
   const norm = normRows(config.norm_first ? x : sum, of.norm, q, config);
   const rows = config.norm_first
@@ -137,7 +137,7 @@ export function wayAround(of: Around, q: number, config: Config): Way {
   return { ...norm.normed, rows, difference: Math.max(largestDifference(added(x, out), sum), norm.difference ?? 0) };
 }
 
-export function lastWay(of: { x: Grid; norm: Norm }, q: number, config: Config): Way {
+export function finalNormRows(of: { x: Grid; norm: Norm }, q: number, config: Config): ResidualRows {
   const x = row(of.x, q);
   const norm = normRows(x, of.norm, q, config);
   return { ...norm.normed, rows: [line('x', '', 'stream', x), ...norm.rows], difference: norm.difference };

@@ -1,45 +1,45 @@
-// The words of a source, as the server finds them again: by how they are written, and which of those that are so.
-import type { SideOf } from '../../data/manifest';
+// Words of the source, as the server identifies them: by their text, and by their number among equal ones.
+import type { TokenizedText } from '../../data/manifest';
 
 export interface SourceWord {
   text: string;
   first: number;
   end: number;
-  /** Of those that are so written, counted from 0. */
+  /** Its number among equal words, from 0. */
   which: number;
 }
 
-const read = (pieces: string[]) =>
+const textOf = (pieces: string[]) =>
   pieces
     .map((piece) => piece.replace(/[▁Ġ]/g, ' ').replace(/@@$|<\/w>$/, ''))
     .join('')
     .trim();
 
-/** Where a text stands among tokens, as `Translator.replacing` looks for it: from the left, none inside another. */
-function places(pieces: string[], text: string): number[] {
-  const found: number[] = [];
+/** Positions of a text among tokens, found as by `Translator.replacing`: from the left, without overlaps. */
+function positions(pieces: string[], text: string): number[] {
+  const starts: number[] = [];
   for (let first = 0, free = 0; first < pieces.length; first++) {
     if (first < free) continue;
     for (let last = first + 1; last < pieces.length; last++) {
-      const here = read(pieces.slice(first, last));
-      if (here === text) {
-        found.push(first);
+      const candidate = textOf(pieces.slice(first, last));
+      if (candidate === text) {
+        starts.push(first);
         free = last;
         break;
       }
-      if (here.length > text.length) break;
+      if (candidate.length > text.length) break;
     }
   }
-  return found;
+  return starts;
 }
 
-export function sourceWords({ pieces, words }: Pick<SideOf, 'pieces' | 'words'>): SourceWord[] {
-  const found: SourceWord[] = [];
+export function sourceWords({ pieces, words }: Pick<TokenizedText, 'pieces' | 'words'>): SourceWord[] {
+  const list: SourceWord[] = [];
   for (const [first, end] of words) {
-    const text = read(pieces.slice(first, end));
-    // A sign before it may belong to the first token, as a space does: then the place found begins there.
-    const which = places(pieces, text).findLastIndex((at) => at <= first);
-    if (text !== '' && which >= 0) found.push({ text, first, end, which });
+    const text = textOf(pieces.slice(first, end));
+    // The first token may begin with punctuation or a space: then the position found is that of the token.
+    const which = positions(pieces, text).findLastIndex((at) => at <= first);
+    if (text !== '' && which >= 0) list.push({ text, first, end, which });
   }
-  return found;
+  return list;
 }

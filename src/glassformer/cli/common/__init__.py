@@ -1,0 +1,1 @@
+"""Shared parts of the commands: options, line input and output, progress, help pages."""

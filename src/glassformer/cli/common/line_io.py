@@ -1,0 +1,156 @@
+"""Line-based input and output: as many lines out as in, in order, each written whole, for any input bytes."""
+
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import BinaryIO
+
+import typer
+
+from glassformer.errors import DataError
+
+MAX_LINE_BYTES = 2**24
+"""Maximum length of a line: a stream without line ends must not fill the memory."""
+GROUP_WAIT_SECONDS = 0.05
+"""How long to wait for further lines before those that have arrived are processed."""
+LINES_LISTED = 5
+"""Maximum number of line numbers listed in a warning."""
+
+
+class InputLines:
+    """The lines of a stream: \\n ends a line, one \\r before it and a BOM at the start are dropped.
+
+    Bytes that are not UTF-8 become U+FFFD, and are reported at the end: one bad byte must not stop a million lines.
+    """
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self._stream = stream
+        self.name = name
+        self.repaired: list[int] = []
+        """The numbers of lines that were not UTF-8."""
+
+    def __iter__(self) -> Iterator[str]:
+        number = 0
+        while raw := self._stream.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            if len(raw) > MAX_LINE_BYTES:
+                raise DataError(
+                    f"{self.name}, line {number} is longer than {MAX_LINE_BYTES:,} bytes. Expected one text per line."
+                )
+            raw = raw.removesuffix(b"\n").removesuffix(b"\r")
+            raw = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+            line = raw.decode("utf-8", errors="replace")
+            if "\ufffd" in line and line.encode() != raw:
+                self.repaired.append(number)
+            yield line
+
+    def warning(self) -> str | None:
+        """One sentence that says what was wrong with the input; None if nothing was."""
+        if not self.repaired:
+            return None
+        more = f" and {len(self.repaired) - LINES_LISTED:,} more" if len(self.repaired) > LINES_LISTED else ""
+        numbers = ", ".join(map(str, self.repaired[:LINES_LISTED]))
+        lines = "lines" if len(self.repaired) > 1 else "line"
+        return f"{self.name} is not UTF-8 in {lines} {numbers}{more}; invalid bytes were replaced by �."
+
+
+def open_input(path: str) -> BinaryIO:
+    """A file's bytes, or stdin's for `-`."""
+    if path == "-":
+        return sys.stdin.buffer
+    try:
+        return Path(path).open("rb")
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def groups_as_they_arrive(lines: Iterable[str], max_lines: int) -> Iterator[list[str]]:
+    """Yield groups of at most `max_lines` lines; none is held back until it is full, so translations come at once."""
+    arrived: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=2 * max_lines)
+
+    def read() -> None:
+        try:
+            for line in lines:
+                arrived.put(line)
+            arrived.put(None)
+        except BaseException as error:
+            arrived.put(error)
+
+    threading.Thread(target=read, daemon=True).start()
+    group: list[str] = []
+    while True:
+        try:
+            item = arrived.get(timeout=GROUP_WAIT_SECONDS) if group else arrived.get()
+        except queue.Empty:
+            yield group
+            group = []
+            continue
+        if isinstance(item, str):
+            group.append(item)
+        if group and (len(group) == max_lines or not isinstance(item, str)):
+            yield group
+            group = []
+        if isinstance(item, BaseException):
+            raise item
+        if item is None:
+            return
+
+
+class Stopped(Exception):  # noqa: N818 - a request to stop, not an error
+    """Raised when a signal asks the program to stop."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal_number)
+        self.signal_number = signal_number
+
+
+class WholeLineWriter:
+    """Writes whole lines to stdout: on SIGINT or SIGTERM, lines that are being written are finished first."""
+
+    def __enter__(self) -> "WholeLineWriter":
+        self._is_writing = False
+        self._signal_number = 0
+        self._handlers_before = {
+            number: signal.signal(number, self._on_signal) for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for number, handler in self._handlers_before.items():
+            signal.signal(number, handler)
+
+    def write(self, lines: Iterable[str]) -> None:
+        """Write each text as one line: line ends inside it become spaces."""
+        text = "".join(f"{one_line(line)}\n" for line in lines).encode("utf-8", errors="replace")
+        self._is_writing = True
+        sys.stdout.buffer.write(text)
+        sys.stdout.buffer.flush()
+        self._is_writing = False
+        if self._signal_number:
+            raise Stopped(self._signal_number)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if not self._is_writing or self._signal_number:
+            raise Stopped(number)
+        self._signal_number = number
+
+
+def one_line(text: str) -> str:
+    """The text with everything that any program takes for a line end replaced by a space."""
+    return text.translate(_LINE_ENDS)
+
+
+_LINE_ENDS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
+
+
+def run_until_signal(work: Callable[[WholeLineWriter], None]) -> None:
+    """Call `work`; after a signal, exit with 128 + its number, as programs ended by a signal do."""
+    try:
+        with WholeLineWriter() as out:
+            work(out)
+    except Stopped as stopped:
+        raise typer.Exit(128 + stopped.signal_number) from None

@@ -1,0 +1,170 @@
+"""Story page: all figures of a trace on one HTML page, each with an explanation.
+
+The page is self-contained: no scripts, no external resources; figures are inline SVG.
+"""
+
+import os
+import re
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from glassformer.atomic_directory import replace_file
+from glassformer.errors import InputError
+from glassformer.inspection.figures.attention_views import VIEW_PARTS
+from glassformer.inspection.figures.figure import Figure, figure
+from glassformer.inspection.tracing.trace import Trace
+
+CHAPTERS = {
+    "qkv": (
+        "Queries, keys and values",
+        "Each token's row of X is multiplied by three matrices of this head. W_Q gives its query, which is compared "
+        "with the keys of other tokens; W_K gives its key, which queries are compared with; W_V gives its value, which "
+        "is passed on to the tokens that attend to it.",
+    ),
+    "self-attention": (
+        "One head: scores, weights, weighted sum",
+        "Each query is multiplied with every key. The scores are divided by √K, and a softmax turns them into weights "
+        "that add up to 1. Z is the sum of the values, each times its weight.",
+    ),
+    "attention": ("Attention weights", "The same weights, for this head alone."),
+    "heads": (
+        "Several heads",
+        "All heads do this in parallel, each with its own matrices, so each can attend to something else.",
+    ),
+    "heads-out": (
+        "The result of each head",
+        "Each head has its own Z; some contribute more to the output than others.",
+    ),
+    "concat": (
+        "Concatenation and W_O",
+        "All Z are concatenated, and W_O maps them to one row per token: the output of the attention.",
+    ),
+    "multi-head": ("Multi-head attention as a whole", "One attention in one figure, from its input to its output."),
+    "cross-attention": (
+        "From encoder to decoder: which W_K and W_V?",
+        "The encoder's output goes to every decoder layer, and each layer computes keys and values from it with its "
+        "own W_K and W_V: not with the encoder's, and not with another layer's.",
+    ),
+    "decoding-steps": (
+        "Decoding step by step",
+        "In each step the input is the token of the step before, and the decoder predicts the next one. The keys and "
+        "values of earlier tokens come from a cache; those of the source are computed once.",
+    ),
+    "beam": (
+        "Beam search",
+        "Several hypotheses are extended in parallel; after each step the best are kept and the others are dropped.",
+    ),
+    "softmax": (
+        "The next token",
+        "The decoder's output vector gives one logit per token of the vocabulary, and a softmax turns the logits into "
+        "probabilities.",
+    ),
+}
+CROSS_ATTENTION_QKV = (
+    "Each row of the target is multiplied by W_Q, which gives a query. The rows of the encoder's output are multiplied "
+    "by W_K and W_V of this decoder layer, which gives the keys that queries are compared with and the values that are "
+    "passed on."
+)
+"""Explanation of the view `qkv` for a cross-attention."""
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="{scheme}">
+<meta name="generator" content="glassformer {version}">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: {scheme}; --ink: {ink}; --soft: {soft}; --line: {line}; --paper: {paper}; }}
+body {{ font: 17px/1.6 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 50rem;
+  margin: 0 auto; padding: 2rem 1rem 4rem; }}
+h1 {{ font-size: 1.6rem; line-height: 1.3; margin: 0; }}
+h2 {{ font-size: 1.2rem; margin: 3rem 0 .3rem; padding-top: 1rem; border-top: 1px solid var(--line); }}
+p {{ margin: .4rem 0 1rem; }}
+figure {{ margin: 0; overflow-x: auto; }}
+figure svg {{ display: block; width: 100%; min-width: 32rem; height: auto; }}
+sub {{ font-size: .7em; line-height: 0; }}
+figcaption, .soft {{ color: var(--soft); font-size: .9rem; }}
+@media print {{ body {{ max-width: none; padding: 0; }} section {{ break-inside: avoid; }} }}
+</style>
+</head>
+<body>
+<main>
+<h1 dir="auto">{source}</h1>
+<p dir="auto">{target}</p>
+<p class="soft">{about}</p>
+{chapters}
+{left_out}
+</main>
+</body>
+</html>
+"""
+_LIGHT = {"scheme": "light", "ink": "#1b1f24", "soft": "#59636e", "line": "#d9dee3", "paper": "#fff"}
+_DARK = {"scheme": "dark", "ink": "#e6e9ec", "soft": "#9aa4ae", "line": "#353c44", "paper": "#14161a"}
+
+
+@dataclass(frozen=True)
+class Story:
+    """Story page: all figures of a trace with explanations, as HTML."""
+
+    html: str
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to an .html file, atomically."""
+        if Path(path).suffix.lower() not in (".html", ".htm"):
+            raise InputError(f"A story cannot be saved as {os.fspath(path)!r}: use a name that ends in .html.")
+        replace_file(Path(path), self.html.encode())
+
+
+def story(trace: Trace, *, name: str = "", dark: bool = False, **options: Any) -> Story:
+    """Draw every figure that the trace has the tensors for, on one page; options `at`, `head`, `token`.
+
+    `name`: the model's name.
+    """
+    style = {"dark": dark, "caption": False}
+    options = {option: value for option, value in options.items() if value is not None}
+    drawn = {"attention": figure(trace, "attention", **{"head": 0, **options}, **style)}
+    left_out = []  # wrong options have raised above, so what fails below are tensors that the trace does not have
+    for view in CHAPTERS:
+        try:
+            drawn[view] = drawn.get(view) or figure(trace, view, **options_for_view(view, options), **style)
+        except InputError as error:
+            left_out.append(f"{CHAPTERS[view][0]}: {error}")
+    crosses = str(options.get("at")).endswith("cross_attention")
+    chapters = [_chapter(i, drawn[view], crosses) for i, view in enumerate(filter(drawn.get, CHAPTERS), start=1)]
+    summary = f"{len(chapters)} figures of one translation{f' by {name}' if name else ''}, with the model's own numbers"
+    page = _PAGE.format(
+        **(_DARK if dark else _LIGHT),
+        version=escape(trace.about.version),
+        title=escape(f"{trace.text} · {name or 'glassformer'}"),
+        source=escape(trace.text),
+        target=escape(trace.translation),
+        about=escape(f"{summary}. Drawn by glassformer {trace.about.version}."),
+        chapters="\n".join(chapters),
+        left_out="".join(f'<p class="soft">Not drawn: {escape(reason)}</p>' for reason in left_out),
+    )
+    return Story(page)
+
+
+def options_for_view(view: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options that apply to this view: `at` and `token` refer to an attention, so other views ignore them."""
+    return options if view in VIEW_PARTS else {name: options[name] for name in options if name not in ("at", "token")}
+
+
+def _chapter(number: int, drawn: Figure, crosses: bool) -> str:
+    heading, text = CHAPTERS[drawn.view]
+    if crosses and drawn.view == "qkv":
+        text = CROSS_ATTENTION_QKV
+    return (
+        f'<section aria-labelledby="{drawn.view}"><h2 id="{drawn.view}">{number}. {_typeset(heading)}</h2>'
+        f"<p>{_typeset(text)}</p>"
+        f'<figure tabindex="0">{drawn.svg}<figcaption>{_typeset(drawn.description)}</figcaption></figure></section>'
+    )
+
+
+def _typeset(text: str) -> str:
+    """Text as escaped HTML, with W_Q as W and a subscript Q."""
+    return re.sub(r"\b([Wb])_([QKVO])\b", r"\1<sub>\2</sub>", escape(text))

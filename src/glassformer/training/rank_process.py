@@ -1,0 +1,29 @@
+"""Helper process of data-parallel training: one more rank of a run on this machine, without output.
+
+Started by `distributed.local_group`.
+"""
+
+import sys
+from pathlib import Path
+
+from glassformer.training.distributed import join_local_group
+from glassformer.training.progress_listener import ProgressListener
+from glassformer.training.run_resources import keep_memory
+from glassformer.training.run_setup import open_run
+from glassformer.training.stop_signals import Interrupted
+from glassformer.training.train import train_as_rank
+
+
+def main(run_directory: str, rendezvous: str, rank: str, size: str) -> None:
+    keep_memory()
+    group = join_local_group(rendezvous, int(rank), int(size))
+    try:
+        train_as_rank(open_run(Path(run_directory)), group, ProgressListener())
+    except Interrupted:
+        return  # rank 0 reports it
+    except RuntimeError:
+        sys.exit(1)  # gloo raises this when rank 0 is gone
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
