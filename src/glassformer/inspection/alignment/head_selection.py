@@ -17,6 +17,7 @@ from glassformer.inspection.alignment.word_alignment import (
     AlignmentHeads,
     WordPair,
     default_alignment_heads,
+    first_largest,
     shares,
     spread,
     word_attention,
@@ -130,7 +131,7 @@ class _Measurements:
 
     def error_rates(self, attention: Float[Tensor, "C R W"]) -> Float[Tensor, " C"]:
         """The alignment error rates when every target word is linked to the source word with the largest weight."""
-        best = attention.argmax(-1)
+        best = first_largest(attention)
         hits = self._hits(self.sure, best) + self._hits(self.possible, best)
         return 1 - hits / (len(self.sure) + self.sure.sum())
 
@@ -202,7 +203,7 @@ def _warn_above(measured: _Measurements, selected: Sequence[int]) -> float:
     for rows, width in measured.spans:
         weights = shares(attention[rows, :width])
         possible = measured.possible[rows, :width]
-        hits = possible.gather(1, weights.argmax(-1, keepdim=True))[:, 0]
+        hits = possible.gather(1, first_largest(weights)[:, None])[:, 0]
         words = zip(spread(weights).tolist(), hits.tolist(), possible.any(-1).tolist(), strict=True)
         links += [(word_spread, is_right) for word_spread, is_right, has_link in words if has_link]
     links.sort(reverse=True)

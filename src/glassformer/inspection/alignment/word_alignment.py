@@ -29,6 +29,8 @@ from glassformer.settings import Settings
 FILE = "alignment.json"
 MAX_BATCH_POSITIONS = 4_000
 """Maximum of source and target positions per batch."""
+TIE = 1e-6
+"""Largest difference of attention weights, from 0 to 1, that rounding in float32 may have made."""
 WARN_ABOVE = 0.6
 """Default spread above which a link is uncertain, for models without a measurement."""
 
@@ -165,18 +167,24 @@ def links(weights: Float[Tensor, "T S"], warn_above: float = WARN_ABOVE) -> list
     """Links from attention shares: each target word to the source word with the largest share; of ties, the first."""
     if not weights.numel():
         return []
-    best, spreads = weights.max(-1), spread(weights).tolist()
+    columns = zip(first_largest(weights).tolist(), weights.amax(-1).tolist(), spread(weights).tolist(), strict=True)
     return [
         Link(source, target, weight, word_spread, word_spread > warn_above)
-        for target, (source, weight, word_spread) in enumerate(
-            zip(best.indices.tolist(), best.values.tolist(), spreads, strict=True)
-        )
+        for target, (source, weight, word_spread) in enumerate(columns)
     ]
+
+
+def first_largest(weights: Float[Tensor, "*rows S"]) -> Int[Tensor, "*rows"]:
+    """Index of the largest weight of each row; of weights that differ only by rounding, the first.
+
+    So a link does not depend on the precision or on the engine.
+    """
+    return (weights >= weights.amax(-1, keepdim=True) - TIE).byte().argmax(-1)
 
 
 def mutual(weights: Float[Tensor, "T S"], found: Sequence[Link]) -> list[Link]:
     """The links that hold in both directions: no other target word has a larger share for the source word."""
-    best_targets = weights.argmax(0).tolist() if weights.numel() else []
+    best_targets = first_largest(weights.T).tolist() if weights.numel() else []
     return [link for link in found if best_targets[link.source] == link.target]
 
 
