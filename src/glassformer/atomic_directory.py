@@ -95,7 +95,9 @@ def make_directory(path: Path) -> None:
 def refuse_existing(target: Path) -> None:
     """Raise an error if `target` exists: nothing is ever overwritten."""
     if os.path.lexists(target):
-        raise DirectoryError(f"{target} already exists: choose another name, or move it elsewhere first.")
+        raise DirectoryError(
+            f"{target} already exists, and nothing is overwritten: choose another name, or move it elsewhere first."
+        )
 
 
 def verify(directory: Path) -> list[str]:

@@ -160,7 +160,7 @@ WRONG = {
     "start with another vocabulary": (another_vocabulary, "vocab_size 500 instead of 400"),
     "start with another shape": (
         shape_and_start,
-        "Fine-tuning keeps the shape of finished: leave out model.preset (--preset)",
+        "Fine-tuning keeps the layers and sizes of finished: leave out model.preset (--preset)",
     ),
 }
 

@@ -212,7 +212,7 @@ def test_pickles_are_never_opened(saved):
 
 def test_what_exists_is_never_overwritten(saved):
     before = {path.name: path.read_bytes() for path in saved.iterdir()}
-    with pytest.raises(DirectoryError, match="already exists: choose another name"):
+    with pytest.raises(DirectoryError, match="already exists, and nothing is overwritten: choose another name"):
         save_model(Transformer(preset("tiny", vocab_size=20)), saved)
     assert {path.name: path.read_bytes() for path in saved.iterdir()} == before
 

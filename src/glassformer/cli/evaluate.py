@@ -97,7 +97,7 @@ def _translations(
         lines = list(read_lines(Path(name)))
         if len(lines) != len(texts):
             raise DataError(
-                f"{name} has {len(lines):,} lines, but the test set has {len(texts):,} sentences. Expected one "
+                f"{name} has {len(lines):,} lines, but the test set (--source) has {len(texts):,}. Expected one "
                 "translation per line, in the same order."
             )
         return lines

@@ -28,5 +28,5 @@ def tries_within(most: int, text: str, word: str, candidates: Sequence[str] | No
     needed = count_translations(text, word, candidates, swapped, MIN_TRIES)
     raise InputError(
         f"Resolving {word!r} would take {needed:,} translations; at most {most:,} are allowed. Use a shorter sentence, "
-        "or give two candidates and a swap such as tired=wide."
+        "or name two nouns that it may refer to (candidates) and a word to replace (swap)."
     )

@@ -112,8 +112,8 @@ def lookup_pieces(vocabulary: Mapping[str, int], pieces: Sequence[str], markers:
         matches = {vocabulary[form] for form in (piece, *(f"{mark}{piece}" for mark in markers)) if form in vocabulary}
         if not matches:
             raise InputError(
-                f"{piece!r} is not a token of this model. `glassformer translate --json` shows how a text is split "
-                "into tokens."
+                f"{piece!r} is not a token of this model. In the output of `glassformer translate MODEL --json`, "
+                "`tokens` shows how texts are split."
             )
         ids |= matches
     return tuple(sorted(ids))
@@ -162,8 +162,8 @@ def _train(settings: TokenizerSettings, texts: Iterator[str]) -> bytes:
         required = re.search(r"(\d+) vs (\d+)", str(error))
         raise DataError(
             f"A vocabulary of {settings.vocab_size} tokens is too small for this text: its characters, 256 byte "
-            f"tokens and the special tokens need {required[2] if required else 'more'}. Raise vocab_size, or lower "
-            "character_coverage."
+            f"tokens and the special tokens need {required[2] if required else 'more'}. Raise tokenizer.vocab_size; "
+            "8000 is usual."
         ) from None
 
 

@@ -78,7 +78,7 @@ class NativeStepSession:
         if lowest < 0 or highest >= step_model.source_vocab_size:
             raise InputError(
                 f"Token ids must be from 0 to {step_model.source_vocab_size - 1}; these go from {lowest} to {highest}. "
-                "They were probably made with another model's tokenizer."
+                "Encode the text with this model's tokenizer."
             )
         lengths = array("i", map(len, sources))
         self._length = max(self._length, *lengths, *limits)

@@ -79,7 +79,7 @@ class OnnxModel:
         if lowest < 0 or highest >= size:
             raise InputError(
                 f"Token ids must be from 0 to {size - 1}; these go from {lowest} to {highest}. "
-                "They were probably made with another model's tokenizer."
+                "Encode the text with this model's tokenizer."
             )
         length = before + ids.shape[1]
         if self.max_tokens is not None and length > self.max_tokens:

@@ -37,7 +37,7 @@ BASE_MEMORY_BYTES = 128 * 2**20
 EXIT_FAILED, EXIT_FORBIDDEN = 2, 3
 """Exit codes: no result, and an audit event was raised."""
 DOWNLOAD_AGAIN = "copy or download it again"
-ASK_FOR_STATE_DICT = "ask its author for a file that holds only the state dict, or for safetensors"
+ASK_FOR_STATE_DICT = "use a file from a source you trust that holds only the state dict, or safetensors"
 
 
 class RefusedError(Exception):
@@ -144,7 +144,7 @@ def checked_name(module: str, name: str) -> Name:
     full = f"{'builtins' if module == '__builtin__' else module}.{name}"  # protocol 2 uses Python 2's name
     if full in CONSTRUCTORS or full in LABELS or is_record(full):
         return Name(full)
-    refuse(f"names {printable(full)}, which a state dict does not need (no code was run)", ASK_FOR_STATE_DICT)
+    refuse(f"refers to {printable(full)}, which no state dict needs (no code was run)", ASK_FOR_STATE_DICT)
 
 
 def is_record(full: str) -> bool:

@@ -44,7 +44,7 @@ class Embedding(nn.Module):
         except IndexError:
             raise InputError(
                 f"Token ids must be from 0 to {len(self.weight) - 1}; these go from {ids.min()} to {ids.max()}. "
-                "They were probably made with another model's tokenizer."
+                "Encode the text with this model's tokenizer."
             ) from None
         return self.output(x * self.scale if self.scale != 1.0 else x)
 

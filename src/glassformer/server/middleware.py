@@ -121,7 +121,9 @@ class ProtectionMiddleware:
         host = _header(headers, b"host") or ""
         if not self._is_own_host(host):
             raise HTTPError(
-                421, f"Unknown host {host!r}. Use the server's IP address, or start it with --allow-host NAME."
+                421,
+                f"This server does not answer to the host name {host!r}. Use its IP address, or restart it with "
+                f"--allow-host {host}.",
             )
         origin = _header(headers, b"origin")
         if origin is not None and not self._is_own_origin(origin, host):

@@ -190,7 +190,9 @@ def _check_model(settings: RunSettings) -> None:
         if settings.model:
             option = next(iter(settings.model))
             flag = " (--preset)" if option == "preset" else ""
-            raise SettingsError(f"Fine-tuning keeps the shape of {settings.finetune}: leave out model.{option}{flag}.")
+            raise SettingsError(
+                f"Fine-tuning keeps the layers and sizes of {settings.finetune}: leave out model.{option}{flag}."
+            )
         _finetuned_tokenizer(settings)
         return
     for name in ("vocab_size", "source_vocab_size", "pad_id", "bos_id", "eos_id"):

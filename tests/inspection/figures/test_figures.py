@@ -356,7 +356,7 @@ def test_invalid_options_are_errors(view, options, complaint):
 
 
 def test_no_tree_without_a_search():
-    with pytest.raises(InputError, match="Trace the sentence without a target"):
+    with pytest.raises(InputError, match="Trace the sentence again without a target"):
         figure(street().trace(SENTENCE, "Das Tier schläft."), "beam")
 
 
@@ -431,5 +431,5 @@ def test_the_command_draws(tmp_path):
     ElementTree.parse(tmp_path / "it.svg")
     done = run("--all", str(tmp_path / "all"), "--target", "Das Tier schläft.")
     assert {path.stem for path in (tmp_path / "all").iterdir()} == set(VIEWS) - {"beam"}
-    assert "Trace the sentence without a target" in done.stderr
+    assert "Trace the sentence again without a target" in done.stderr
     assert run("attention").returncode == 1

@@ -55,7 +55,10 @@ class InputLines:
         more = f" and {len(self.repaired) - LINES_LISTED:,} more" if len(self.repaired) > LINES_LISTED else ""
         numbers = ", ".join(map(str, self.repaired[:LINES_LISTED]))
         lines = "lines" if len(self.repaired) > 1 else "line"
-        return f"{self.name} is not UTF-8 in {lines} {numbers}{more}; invalid bytes were replaced by �."
+        return (
+            f"{self.name} is not UTF-8 in {lines} {numbers}{more}; invalid bytes were read as �. Save the text as UTF-8 "
+            "to keep them."
+        )
 
 
 def open_input(path: str) -> BinaryIO:

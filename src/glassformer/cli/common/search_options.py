@@ -136,7 +136,7 @@ def search_from(
         raise SettingsError(
             f"{flags} has no effect with --sample: leave out one or the other."
             if sample
-            else f"{flags} has no effect without --sample: add --sample, or leave it out."
+            else f"{flags} has no effect without --sample: add --sample, or leave out {flags}."
         )
     given |= {"n_best": n_best, "length_penalty": length_penalty}
     return Sample(**given) if sample else Beam(size=beam, **given)

@@ -79,7 +79,8 @@ def beam_data(trace: Trace, options: FigureOptions) -> dict[str, Any]:
     tree = trace.tree
     if tree is None:
         raise InputError(
-            "This trace has no search tree, because its target was given. Trace the sentence without a target."
+            "This trace has no search tree, because its target was given. Trace the sentence again without a target "
+            "(--target)."
         )
     probabilities = torch.tensor(tree.log_probability, dtype=torch.float64).exp().tolist()
     nodes = zip(tree.parent, tree.token, probabilities, tree.score, tree.fate, strict=True)
