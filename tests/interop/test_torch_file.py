@@ -719,7 +719,7 @@ def test_other_files_are_refused_in_a_sentence(tmp_path):
         "list": "does not hold a dict",
         "numbers": "does not hold a dict with string keys",
         "tensor": "a lazily negated or conjugated one",
-        "module": "refers to torch.nn.modules.linear.Linear, which no state dict needs .*: use a file from a source you trust",
+        "module": "refers to torch.nn.modules.linear.Linear, which no state dict needs .*: use a file from a source",
     }
     for name, sentence in expected.items():
         with pytest.raises(DirectoryError, match=sentence):

@@ -56,8 +56,8 @@ class InputLines:
         numbers = ", ".join(map(str, self.repaired[:LINES_LISTED]))
         lines = "lines" if len(self.repaired) > 1 else "line"
         return (
-            f"{self.name} is not UTF-8 in {lines} {numbers}{more}; invalid bytes were read as �. Save the text as UTF-8 "
-            "to keep them."
+            f"{self.name} is not UTF-8 in {lines} {numbers}{more}; invalid bytes were read as �. Save the text as "
+            "UTF-8 to keep them."
         )
 
 
