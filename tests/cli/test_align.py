@@ -98,7 +98,7 @@ def test_heads_are_chosen_and_kept_with_the_model(tmp_path, files, by):
     chosen_files = given if by == "gold" else given[:4]
     lines, choosing = run(str(model), *chosen_files, "--words", "apart", "--choose")
     assert "The best single heads on 300 pairs" in lines[0]
-    assert ("few to learn links from" in choosing) == (by == "learned")
+    assert ("or more pairs are needed to learn links well" in choosing) == (by == "learned")
     assert str(model / "alignment.json") in choosing
     assert "alignment.json" in verify(model)
     choice = read_alignment_heads(model, load_model(model).config)
@@ -155,7 +155,7 @@ def test_gold_that_does_not_fit_is_named_with_its_place(tmp_path, gold, message)
 def test_what_cannot_be_asked_is_one_sentence(tmp_path, files):
     for arguments, message in (
         (["nowhere", *files[:4]], "There is no directory nowhere"),
-        (["street", *files[:4], "--words", "letters"], "neither apart nor spaces"),
+        (["street", *files[:4], "--words", "letters"], "Unknown --words 'letters'; choose apart or spaces"),
         (["street", "--source", files[1]], "give the target file as well"),
         (
             ["street", *files[:4], "--target-language", "de"],

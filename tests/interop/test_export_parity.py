@@ -112,10 +112,10 @@ def test_export_verifies_itself(to, tmp_path):
 def test_nothing_is_left_of_an_export_that_translates_differently(tmp_path, monkeypatch):
     monkeypatch.setattr(agreement, "by_onnxruntime", lambda _, sources: [[5, 2] for _ in sources])
     done = CliRunner().invoke(app, ["export", "street", str(tmp_path / "out"), "--to", "onnx", "--count", "3"])
-    assert "3 of 3 sentences differ, sentence 1 first. Nothing was written." in str(done.exception)
+    assert "3 of 3 sentences differ; the first is sentence 1. Nothing was written." in str(done.exception)
     assert not any(tmp_path.iterdir())
 
 
 def test_a_quantization_for_another_format_is_refused(tmp_path):
     done = CliRunner().invoke(app, ["export", "street", str(tmp_path / "x"), "--to", "onnx", "--quantization", "int8"])
-    assert "--quantization is for --to ctranslate2" in str(done.exception)
+    assert "--quantization has no effect with --to onnx: it is for --to ctranslate2 only." in str(done.exception)

@@ -451,7 +451,7 @@ def test_attacks_are_refused_and_do_not_run(tmp_path, name, form):
     assert type(refusal) is DirectoryError
     assert re.fullmatch(r"\S+/attack\.pt [^\n]*: [^\n]*\.", str(refusal))
     if "." in name and not name.startswith("__"):
-        assert f"names {name}, which" in str(refusal)
+        assert f"refers to {name}, which" in str(refusal)
     assert set(events) <= {"open", "subprocess.Popen"}
     assert events.count("subprocess.Popen") == 1  # our own
     with path.open("rb") as file:
