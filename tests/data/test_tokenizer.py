@@ -100,7 +100,7 @@ def test_a_small_corpus_gets_as_many_pieces_as_it_has():
 
 
 def test_impossible_sizes_and_empty_text_are_one_sentence():
-    with pytest.raises(DataError, match=r"A vocabulary of 50 tokens is too small .* need \d+\. Raise tokenizer.vocab_size"):
+    with pytest.raises(DataError, match=r"50 tokens is too small .* need \d+\. Raise tokenizer.vocab_size"):
         train_tokenizer(TokenizerSettings(vocab_size=50), pairs)
     with pytest.raises(DataError, match="every line is empty"):
         train_tokenizer(TokenizerSettings(), lambda: [Pair(1, " ", "")])
