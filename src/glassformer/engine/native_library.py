@@ -96,8 +96,8 @@ def _declare_functions(native: ctypes.CDLL) -> ctypes.CDLL:
     pointer, integer = ctypes.c_void_p, ctypes.c_int
     for name, arguments, result in (
         ("panel_columns", [], integer),
-        ("room_new", [ctypes.c_size_t], pointer),
-        ("room_free", [pointer], None),
+        ("memory_new", [ctypes.c_size_t], pointer),
+        ("memory_free", [pointer], None),
         ("batch_new", [], pointer),
         ("batch_free", [pointer], None),
         ("batch_join", [pointer, pointer, integer, pointer, pointer, pointer, integer], integer),

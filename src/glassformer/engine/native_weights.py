@@ -82,7 +82,7 @@ class WeightArena:
         size = -(-tensor.nbytes // 64) * 64
         if size > self._left:
             self._left = max(self.CHUNK_BYTES, size)
-            chunk = self._library.room_new(self._left)
+            chunk = self._library.memory_new(self._left)
             if not chunk:
                 raise InputError("There is not enough memory for this model: use a smaller precision, such as int8.")
             self._chunks.append(chunk)
@@ -94,7 +94,7 @@ class WeightArena:
 
     def __del__(self) -> None:
         for chunk in self._chunks:
-            self._library.room_free(chunk)
+            self._library.memory_free(chunk)
 
 
 class PackedWeights:

@@ -174,9 +174,9 @@ static void encode(const model *m, int n, const int32_t *lengths, const int32_t 
 int panel_columns(void) { return PANEL; }
 
 /* Memory for packed weights. */
-void *room_new(size_t size) { return large_pages(size); }
+void *memory_new(size_t size) { return large_pages(size); }
 
-void room_free(void *address) { free(address); }
+void memory_free(void *address) { free(address); }
 
 batch *batch_new(void) { return calloc(1, sizeof(batch)); }
 
