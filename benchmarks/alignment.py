@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from glassformer import Translator
+from glassformer import Translator, load
 from glassformer.builtin import street
 from glassformer.builtin.street.word_links import links as true_links
 from glassformer.data import corpus
@@ -35,7 +35,7 @@ def main() -> None:
     for part in ("train", "dev", "test"):
         parser.add_argument(f"--{part}", nargs=2, metavar=("SOURCE", "TARGET"))
     options = parser.parse_args()
-    translator = Translator.load(options.model)
+    translator = load(options.model)
     if options.test is None:
         _street(translator)
     else:

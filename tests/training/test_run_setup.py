@@ -12,6 +12,7 @@ from glassformer.builtin import street
 from glassformer.data import corpus
 from glassformer.data.dev_split import DevSplit
 from glassformer.errors import DirectoryError, GlassformerError
+from glassformer.loading import load
 from glassformer.model import load_model, n_parameters, preset
 from glassformer.model.directory import read_weights
 from glassformer.model_location import find_model
@@ -19,7 +20,6 @@ from glassformer.training import RunSettings, run_resources, train
 from glassformer.training.default_choices import DEFAULTS_BY_PAIRS, choose_model, choose_tokenizer
 from glassformer.training.run_settings import DataSettings
 from glassformer.training.weight_averaging import MovingAverage, mean, using_weights
-from glassformer.translator import Translator
 from tests.training.runs import Listener, options, trained, write_corpus
 
 
@@ -46,7 +46,7 @@ def test_it_leaves_a_model_a_score_and_a_report(finished):
 
 def test_the_best_model_translates_what_the_report_says(finished):
     run, report = finished
-    translator = Translator.load(run)
+    translator = load(run)
     translator.search = translator.search.model_copy(update={"size": 2})
     sources = [sample["source"] for sample in report["translations"]]
     assert translator.translate(sources) == [sample["translation"] for sample in report["translations"]]
@@ -240,7 +240,7 @@ def test_the_parameters_of_a_large_model_are_counted_without_building_it():
 
 
 def test_the_built_in_model_translates_the_pronoun_examples():
-    translator = Translator.load("street")
+    translator = load("street")
     assert translator.translate(list(street.PRONOUN_EXAMPLES)) == list(street.PRONOUN_EXAMPLES.values())
     assert translator.translate(["", "   "]) == ["", ""]
     verify(find_model("street"))

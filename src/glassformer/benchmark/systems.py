@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,7 +25,8 @@ from glassformer.errors import InputError
 from glassformer.hardware import cores, peak_memory
 from glassformer.interop.ctranslate2_export import open_ctranslate2, unsupported, write_ctranslate2
 from glassformer.interop.hugging_face import as_transformers, family_of
-from glassformer.model import ModelConfig, Transformer, load_model
+from glassformer.loading import open_model
+from glassformer.model import ModelConfig, Transformer
 
 Sources = Sequence[Sequence[int]]
 
@@ -72,11 +72,11 @@ def _why_not_hugging_face(config: ModelConfig) -> str:
 class System:
     """A system under benchmark, running a model in its own process."""
 
-    def __init__(self, name: str, directory: Path) -> None:
+    def __init__(self, name: str, where: str | os.PathLike[str]) -> None:
         context = multiprocessing.get_context("spawn")
         self.name = name
         self._connection, child_connection = context.Pipe()
-        self._process = context.Process(target=_serve, args=(child_connection, name, directory), daemon=True)
+        self._process = context.Process(target=_serve, args=(child_connection, name, where), daemon=True)
         self._process.start()
         child_connection.close()
         self._receive()  # it is ready
@@ -114,12 +114,12 @@ class System:
         return result
 
 
-def _serve(connection: Connection, name: str, directory: Path) -> None:
+def _serve(connection: Connection, name: str, where: str | os.PathLike[str]) -> None:
     """Main loop of a system's process: answer the benchmark's requests until the connection is closed."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     try:
-        translate = _translate_function(name, load_model(directory))
+        translate = _translate_function(name, open_model(where).model)
         connection.send(True)
         while True:
             command, task = connection.recv()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from glassformer.inspection.alignment.alignment_error_rate import Links
     from glassformer.inspection.alignment.gold_links import WordSplitter
     from glassformer.inspection.alignment.head_selection import HeadSelection
+    from glassformer.loading import OpenedModel
     from glassformer.model import Transformer
 
 PAIRS_PER_GROUP = 256  # aligned together
@@ -75,23 +76,22 @@ def align(
     )
     from glassformer.inspection.alignment.gold_links import WordSplitter, read_gold_links
     from glassformer.inspection.alignment.word_alignment import read_alignment_heads
-    from glassformer.model import load_model
-    from glassformer.model_location import BUILT_IN, find_model, tokenizer_of
-    from glassformer.translator import in_languages
+    from glassformer.loading import open_model
 
     data = corpus(source, target)
     pair_count = data.check()
-    directory = find_model(model)
-    transformer = load_model(directory)
-    tokenizer = in_languages(tokenizer_of(directory), source_language, target_language)
-    to_words = WordSplitter(tokenizer, WORD_KINDS[word_kind or "apart"], is_kind_given=word_kind is not None)
+    opened = open_model(model, source_language=source_language, target_language=target_language)
+    transformer = opened.model
+    to_words = WordSplitter(
+        opened.text_tokenizer, WORD_KINDS[word_kind or "apart"], is_kind_given=word_kind is not None
+    )
     gold_links = read_gold_links(gold, data, pair_count, to_words) if gold is not None else None
     if choose:
         selection = _choose_heads(transformer, data, pair_count, gold_links, to_words)
         typer.echo(json.dumps(selection_json(selection), indent=2) if as_json else selection_text(selection))
-        _save_selection(selection, directory, built_in=model in BUILT_IN and not Path(model).is_dir())
+        _save_selection(selection, opened)
         return
-    heads = read_alignment_heads(directory, transformer.config)
+    heads = read_alignment_heads(opened.directory, transformer.config)
 
     def work(out: WholeLineWriter) -> None:
         from glassformer.inspection.alignment import word_alignment
@@ -157,13 +157,19 @@ def _choose_heads(
         return choose_heads(model, [to_words(pair) for _, pair in sample], sample_links)
 
 
-def _save_selection(selection: "HeadSelection", directory: Path, built_in: bool) -> None:
+def _save_selection(selection: "HeadSelection", opened: "OpenedModel") -> None:
     from glassformer.inspection.alignment.word_alignment import FILE, write_alignment_heads
 
-    if built_in:
+    if opened.directory is None:
+        typer.echo(
+            f"The heads are not saved, because {opened.name} is not a Glassformer model: `convert` it first.",
+            err=True,
+        )
+        return
+    if opened.is_built_in:
         typer.echo(
             "The heads of a built-in model are not changed: copy the model directory to select others.", err=True
         )
         return
-    write_alignment_heads(selection.choice, directory)
-    typer.echo(f"Saved in {directory / FILE}.", err=True)
+    write_alignment_heads(selection.choice, opened.directory)
+    typer.echo(f"Saved in {opened.directory / FILE}.", err=True)

@@ -40,17 +40,15 @@ def bench(
     from glassformer.benchmark.systems import BenchmarkTask, System, available_systems
     from glassformer.benchmark.throughput import compare_throughput, machine_description
     from glassformer.decoding import Beam
-    from glassformer.model import ModelConfig
-    from glassformer.model_location import find_model
+    from glassformer.loading import open_model
 
-    directory = find_model(model)
-    config = ModelConfig.read(directory / "config.json")
-    sources = sentences(directory, config, text, count)
+    opened = open_model(model)
+    sources = sentences(opened, text, count)
     task = BenchmarkTask(sources, Beam(size=beam), batch_size)
     latency_task = BenchmarkTask(sources[: min(LATENCY_SENTENCES, len(sources))], task.beam, 1)
-    refusals = available_systems(config)
+    refusals = available_systems(opened.model.config)
     hardware = machine_description()
-    systems = [System(name, directory) for name, refusal in refusals.items() if not refusal]
+    systems = [System(name, model) for name, refusal in refusals.items() if not refusal]
     try:
         with ProgressCounter("Measured", total=rounds * len(systems)) as counter:
             results = compare_throughput(systems, task, rounds, latency_task, on_turn=lambda: counter.add(1))

@@ -35,7 +35,7 @@ def demo(
     ),
 ) -> None:
     """Train on the built-in corpus (a few minutes), score, translate examples, and write an HTML report."""
-    from glassformer.translator import Translator
+    from glassformer.loading import load
 
     began = time.monotonic()
     typer.echo(
@@ -47,7 +47,7 @@ def demo(
     )
     options = {"out": str(out), "data": write_street(text)} | OPTIONS
     report = train_in_terminal(options)
-    translator = Translator.load(out)
+    translator = load(out)
     if "pronoun_accuracy" not in report:  # else an earlier demo finished this run and added it
         report |= {"seconds": time.monotonic() - began} | _pronoun_results(translator, out, text)
         _write_report(report, translator, out)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.errors import InputError
+from glassformer.errors import DirectoryError
 from glassformer.text_layout import columns
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def describe(
     model: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL", help="Model directory, or a preset: tiny, small, tutorial, paper-base, paper-big."
+            metavar="MODEL", help="Model as for `translate`, or a preset: tiny, small, tutorial, paper-base, paper-big."
         ),
     ],
     names: Annotated[
@@ -38,14 +38,18 @@ def describe(
 def _open(name: str) -> "Transformer":
     import torch
 
-    from glassformer.model import PRESETS, Transformer, load_model, preset
+    from glassformer.loading import open_model
+    from glassformer.model import PRESETS, Transformer, preset
 
-    if Path(name).is_dir():
-        return load_model(name)
-    if name in PRESETS:
+    if name in PRESETS and not Path(name).exists():
         with torch.device("meta"):  # only its shapes are needed
             return Transformer(preset(name))
-    raise InputError(f"{name} is neither a model directory nor a preset ({', '.join(PRESETS)}).")
+    try:
+        return open_model(name).model
+    except DirectoryError as error:
+        if Path(name).exists():
+            raise
+        raise DirectoryError(f"{error} Presets: {', '.join(PRESETS)}.") from None
 
 
 def _summary(name: str, model: "Transformer") -> Iterator[str]:

@@ -91,9 +91,10 @@ def _translations(
 ) -> list[str]:
     """The translations of a model, or the lines of a file."""
     from glassformer.data.corpus import read_lines
-    from glassformer.translator import Translator
+    from glassformer.interop.format_detection import is_model_file
+    from glassformer.loading import load
 
-    if Path(name).is_file():
+    if Path(name).is_file() and not is_model_file(Path(name)):
         lines = list(read_lines(Path(name)))
         if len(lines) != len(texts):
             raise DataError(
@@ -101,7 +102,7 @@ def _translations(
                 "translation per line, in the same order."
             )
         return lines
-    translator = Translator.load(name, search=search, engine=engine, max_tokens=split_at)
+    translator = load(name, search=search, engine=engine, max_tokens=split_at)
     translations: list[str] = []
     with ProgressCounter(f"Translated by {name}:") as counter:
         for start in range(0, len(texts), SENTENCES_PER_GROUP):

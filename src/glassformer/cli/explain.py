@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.common.search_options import AnyModel, SourceLanguage, TargetLanguage
+from glassformer.cli.common.search_options import Model, SourceLanguage, TargetLanguage
 from glassformer.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ OPTIONS_OF = {
 
 
 def explain(
-    model: AnyModel,
+    model: Model,
     sentence: Annotated[
         list[str] | None,
         typer.Argument(metavar="SENTENCE", help="Sentence to translate, in quotes; several with --cross-attention."),

@@ -52,23 +52,21 @@ def export(
     """
     from glassformer.atomic_directory import building, refuse_existing
     from glassformer.interop.model_card import card
-    from glassformer.model import load_model
-    from glassformer.model_location import find_model, tokenizer_of
+    from glassformer.loading import open_model
 
     if quantization is not None and to is not ExportFormat.CTRANSLATE2:
         raise InputError(f"--quantization has no effect with --to {to.value}: it is for --to ctranslate2 only.")
     if quantization is not None and quantization not in QUANTIZATIONS:
         raise InputError(f"Unknown --quantization {quantization!r}; choose one of {', '.join(QUANTIZATIONS)}.")
     refuse_existing(target)
-    directory = find_model(model)
-    transformer = load_model(directory)
-    tokenizer = tokenizer_of(directory) if (directory / "tokenizer").is_dir() else None
-    sources = sentences(directory, transformer.config, text, count)
+    opened = open_model(model)
+    transformer, tokenizer = opened.model, opened.tokenizer
+    sources = sentences(opened, text, count)
     with building(target, checksummed=False) as unfinished:
         label, outputs = _write(transformer, tokenizer, unfinished, to, quantization, sources)
         verdict = _verdict(outputs, quantization, tokenizer) if outputs else UNVERIFIED
         facts = {"format": label, "verification": verdict}
-        readme = card(transformer, f"A model for {to.value}", f"glassformer, `{directory.name}`", to.value, facts)
+        readme = card(transformer, f"A model for {to.value}", f"glassformer, `{opened.name}`", to.value, facts)
         (unfinished / "README.md").write_text(readme, encoding="utf-8")
     typer.echo(f"{label}: {verdict}")
     typer.echo(f"Written to {target}.")

@@ -35,11 +35,11 @@ def score(
     """
     from glassformer.data import corpus
     from glassformer.decoding import Beam
-    from glassformer.translator import Translator
+    from glassformer.loading import load
 
     data = corpus(source, target)
     data.check()
-    translator = Translator.load(model, search=Beam(length_penalty=length_penalty))
+    translator = load(model, search=Beam(length_penalty=length_penalty))
 
     def work(out: WholeLineWriter) -> None:
         log_probability, tokens, pairs = 0.0, 0, iter(data)

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.common.search_options import AnyModel, SourceLanguage, TargetLanguage
+from glassformer.cli.common.search_options import Model, SourceLanguage, TargetLanguage
 from glassformer.errors import SettingsError
 
 
 def trace(
-    model: AnyModel,
+    model: Model,
     sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="Sentence to translate, in quotes.")],
     out: Annotated[Path, typer.Argument(metavar="FILE.safetensors", help="File to write.")],
     target: Annotated[

@@ -168,7 +168,8 @@ def translate(
     if mbr is not None:
         sample, epsilon = True, 0.02 if epsilon is None else epsilon  # the best truncation for MBR (arXiv:2305.09860)
 
-    from glassformer.translator import Constraints, Translator
+    from glassformer.loading import load
+    from glassformer.translator import Constraints
 
     search_options: dict[str, Any] = {
         "min_length_ratio": min_length_ratio,
@@ -183,7 +184,7 @@ def translate(
     }
     search = search_from(beam, max(mbr or 1, n_best), length_penalty, sample, search_options)
     options = engine_from(engine, precision, workers, batch_size, batch_tokens, exact)
-    translator = Translator.load(
+    translator = load(
         model,
         *(ensemble_with or []),
         search=search,
@@ -196,7 +197,7 @@ def translate(
         translator.search = search.model_copy(update={"suppress": translator.tokenizer.ids_of(suppress)})
     constraints = Constraints(prefix, tuple(phrase or ()))
     lines = [_argument(text)] if is_text else InputLines(open_input(text), "stdin" if text == "-" else text)
-    to_lines = _OutputLines(translator, model, as_json, n_best)
+    to_lines = _OutputLines(translator, as_json, n_best)
 
     def work(out: WholeLineWriter) -> None:
         with ProgressCounter("Translated", beside_output=True) as counter:
@@ -216,13 +217,12 @@ def translate(
 class _OutputLines:
     """Writes translations as output lines: text or JSON."""
 
-    def __init__(self, translator: "Translator", model: str, as_json: bool, n_best: int) -> None:
+    def __init__(self, translator: "Translator", as_json: bool, n_best: int) -> None:
         self.translator, self.as_json, self.n_best = translator, as_json, n_best
         if as_json:
             from glassformer.inspection.alignment.word_alignment import read_alignment_heads
-            from glassformer.model_location import find_model
 
-            self.alignment_heads = read_alignment_heads(find_model(model), translator.model.config)
+            self.alignment_heads = read_alignment_heads(translator.directory, translator.model.config)
 
     def __call__(self, translations: "list[Translation]") -> list[str]:
         if self.as_json:
@@ -246,23 +246,14 @@ class _OutputLines:
     def _alignments(self, translations: "list[Translation]") -> list[dict[str, Any]]:
         """Word alignments of the texts translated in one piece, in one pass through the model; null for the others."""
         from glassformer.inspection.alignment.alignment_report import alignment_json
-        from glassformer.inspection.alignment.word_alignment import align, word_pair
+        from glassformer.inspection.alignment.word_alignment import align_ids
 
-        tokenizer = self.translator.tokenizer
-        unsplit = [
-            number
-            for number, translation in enumerate(translations)
-            if translation.candidates and translation.parts == 1
+        ids = [
+            None if translation.source_ids is None else (translation.source_ids, translation.candidates[0].ids)
+            for translation in translations
         ]
-        pairs = [
-            word_pair(tokenizer, tokenizer.encode(translation.source, "source"), translation.candidates[0].ids)
-            for translation in (translations[number] for number in unsplit)
-        ]
-        alignments = align(self.translator.model, pairs, self.alignment_heads)
-        tables: list[dict[str, Any]] = [{"alignment": None} for _ in translations]
-        for number, pair, links in zip(unsplit, pairs, alignments, strict=True):
-            tables[number] = alignment_json(pair, links)
-        return tables
+        alignments = align_ids(self.translator.model, self.translator.tokenizer, ids, self.alignment_heads)
+        return [{"alignment": None} if alignment is None else alignment_json(*alignment) for alignment in alignments]
 
 
 def candidate_json(candidate: "TranslationCandidate") -> dict[str, Any]:

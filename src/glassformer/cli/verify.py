@@ -30,16 +30,14 @@ def verify(
     The exit code is 1 if an invariant fails.
     """
     from glassformer.decoding import Beam
-    from glassformer.model import load_model
-    from glassformer.model_location import find_model
+    from glassformer.loading import open_model
     from glassformer.verification.invariants import check_invariants
 
-    directory = find_model(model)
-    transformer = load_model(directory)
-    sources = sentences(directory, transformer.config, text, count)
+    opened = open_model(model)
+    sources = sentences(opened, text, count)
     results: list[InvariantResult] = []
     with ProgressCounter("Invariants checked:") as counter:
-        for result in check_invariants(transformer, sources, Beam(size=beam)):
+        for result in check_invariants(opened.model, sources, Beam(size=beam)):
             results.append(result)
             counter.add(1)
     typer.echo(json.dumps([asdict(result) for result in results], indent=2) if as_json else _table(model, results))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.cli.common.progress_counter import ProgressCounter
-from glassformer.cli.common.search_options import AnyModel, SourceLanguage, TargetLanguage
+from glassformer.cli.common.search_options import Model, SourceLanguage, TargetLanguage
 from glassformer.errors import SettingsError
 from glassformer.text_layout import columns
 
@@ -22,7 +22,7 @@ DEFAULT_COUNT = 200
 
 
 def what_if(
-    model: AnyModel,
+    model: Model,
     sentence: Annotated[
         str | None, typer.Argument(metavar="SENTENCE", help="Sentence to translate, in quotes.")
     ] = None,

@@ -14,6 +14,8 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
+from glassformer.engine.native_structs import check_layout
+
 SOURCES = Path(__file__).parent / "native"
 FLAGS = ("-std=gnu11", "-O3", "-shared", "-fPIC")
 COMPILER_VARIABLE = "GLASSFORMER_COMPILER"
@@ -96,6 +98,7 @@ def _declare_functions(native: ctypes.CDLL) -> ctypes.CDLL:
     pointer, integer = ctypes.c_void_p, ctypes.c_int
     for name, arguments, result in (
         ("panel_columns", [], integer),
+        ("layout", [integer], integer),
         ("memory_new", [ctypes.c_size_t], pointer),
         ("memory_free", [pointer], None),
         ("batch_new", [], pointer),
@@ -109,4 +112,5 @@ def _declare_functions(native: ctypes.CDLL) -> ctypes.CDLL:
     ):
         function = getattr(native, name)
         function.argtypes, function.restype = arguments, result
+    check_layout(native)
     return native

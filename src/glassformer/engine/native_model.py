@@ -6,7 +6,7 @@ row only.
 
 from array import array
 from collections.abc import Sequence
-from ctypes import CDLL, Structure, byref, c_double, c_int32, c_void_p
+from ctypes import CDLL, byref
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ import torch
 from glassformer.decoding import Beam, Hypothesis, SearchResult, SearchTask
 from glassformer.decoding.next_tokens import NAN_LOGITS_MESSAGE, NextTokens, candidates_per_row
 from glassformer.engine.engine_options import Precision
+from glassformer.engine.native_structs import CBeam
 from glassformer.engine.native_weights import PackedWeights
 from glassformer.errors import InputError
 from glassformer.model import Transformer
@@ -22,16 +23,6 @@ SATURATING_ROWS = 56
 """Number of rows (hypotheses) that keep a core busy (ROWS_PER_PASS in native/transformer.c): more only take memory."""
 MAX_STEPS_PER_CALL = 32
 """Maximum number of decoding steps per call into C; between calls a search can be stopped."""
-
-
-class CBeam(Structure):
-    """C struct `beam` of native/beam.h: settings of a beam search."""
-
-    _fields_ = (
-        *((name, c_int32) for name in ("eos", "width", "n_best", "keep_greedy", "looked_at", "n_never")),
-        ("never", c_void_p),
-        ("length_penalty", c_double),
-    )
 
 
 class NativeStepModel:

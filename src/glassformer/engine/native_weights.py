@@ -1,15 +1,13 @@
-"""A model's weights as the native engine reads them: packed panels in the requested precision, and pointers to them.
+"""A model's weights as the native engine reads them: packed panels in the requested precision, and pointers to them."""
 
-The structures mirror those of native/*.h, field by field.
-"""
-
-from ctypes import CDLL, POINTER, Structure, byref, c_float, c_int32, c_void_p, memmove
+from ctypes import CDLL, byref, memmove
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from glassformer.engine.engine_options import PRECISIONS, Precision
+from glassformer.engine.native_structs import ACTIVATIONS, CLayer, CModel, CNorm, CProduct, CStack
 from glassformer.engine.reduced_precision import quantise_rows
 from glassformer.errors import InputError
 from glassformer.model import Transformer
@@ -18,52 +16,8 @@ from glassformer.model.encoder import Encoder
 from glassformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, Norm
 from glassformer.model.positions import rotations
 
-ACTIVATIONS = ("relu", "gelu", "gelu-tanh", "silu")
 FIRST_POSITIONS = 1024
 """Initial length of the position tables; longer ones are made when a sentence needs them."""
-
-
-class CNorm(Structure):
-    _fields_ = (("weight", c_void_p), ("bias", c_void_p))
-
-
-class CProduct(Structure):
-    _fields_ = (
-        *((name, c_int32) for name in ("precision", "inputs", "outputs")),
-        *((name, c_void_p) for name in ("weight", "bias", "scale", "sums")),
-    )
-
-
-class CLayer(Structure):
-    _fields_ = (
-        *((name, CNorm) for name in ("self_norm", "cross_norm", "feed_forward_norm")),
-        *((name, CProduct) for name in ("qkv", "out", "cross_q", "cross_out", "up", "down")),
-    )
-
-
-class CStack(Structure):
-    _fields_ = (
-        *((name, c_void_p) for name in ("table", "positions", "bias")),
-        *((name, CNorm) for name in ("embedding_norm", "final_norm")),
-        ("layers", POINTER(CLayer)),
-        ("n_layers", c_int32),
-    )
-
-
-class CModel(Structure):
-    _fields_ = (
-        *(
-            (name, c_int32)
-            for name in (
-                *("d_model", "heads", "d_head", "d_ff", "vocab_size", "bos", "norm_first", "activation", "gated"),
-                *("recurrent", "length"),
-            )
-        ),
-        *((name, c_float) for name in ("eps", "scale", "embedding_scale", "output_scale")),
-        *((name, c_void_p) for name in ("cos", "sin")),
-        *((name, CStack) for name in ("encoder", "decoder")),
-        *((name, CProduct) for name in ("cross_kv", "output")),
-    )
 
 
 class WeightArena:

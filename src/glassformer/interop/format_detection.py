@@ -18,6 +18,7 @@ from glassformer.interop.untrusted_files import inside
 from glassformer.model.directory import listed
 
 PICKLE_SUFFIXES = (".pt", ".pth", ".ckpt")
+MARIAN_SUFFIXES = (".npz", ".bin")
 CHECKPOINT_KEYS = ("model", "args", "cfg")
 """Keys of a fairseq checkpoint that are read; the optimiser state is skipped."""
 
@@ -42,6 +43,19 @@ def open_foreign(
     if imported.tokenizer is None or not imported.tokenizer.settings.languages:
         return imported
     return replace(imported, tokenizer=imported.tokenizer.with_languages(source_language, target_language))
+
+
+def is_model_file(path: Path) -> bool:
+    """Whether a file has a name that model files have."""
+    return path.suffix in (*PICKLE_SUFFIXES, *MARIAN_SUFFIXES)
+
+
+def is_foreign(path: Path) -> bool:
+    """Whether there is something to detect a format of: an existing path, or a name that could be on the hub."""
+    try:
+        return path.exists() or is_hub_name(path.as_posix())
+    except (OSError, ValueError):  # not a valid path: opening it says why
+        return True
 
 
 def _locate(path: Path) -> Path:
@@ -73,8 +87,9 @@ def _open(path: Path, allow_pickle: bool, source: str | None, target: str | None
     if _may_be_marian(path):
         return open_marian(path)
     raise DirectoryError(
-        f"{path} has an unrecognised format. Expected a Hugging Face directory (config.json and model.safetensors), a "
-        "Marian model (.npz or .bin), or a checkpoint (.pt) of fairseq or the pytorch-seq2seq tutorial."
+        f"{path} has an unrecognised format. Expected a Glassformer model or run directory, a Hugging Face directory "
+        "(config.json and model.safetensors), a Marian model (.npz or .bin), or a checkpoint (.pt) of fairseq or the "
+        "pytorch-seq2seq tutorial."
     )
 
 
@@ -108,5 +123,5 @@ def _find_checkpoint(path: Path) -> Path | None:
 
 def _may_be_marian(path: Path) -> bool:
     if path.is_file():
-        return path.suffix in (".npz", ".bin")
-    return any(file.suffix in (".npz", ".bin", ".yml") for file in path.iterdir())
+        return path.suffix in MARIAN_SUFFIXES
+    return any(file.suffix in (*MARIAN_SUFFIXES, ".yml") for file in path.iterdir())

@@ -27,7 +27,12 @@ def from_hub(name: str) -> Path:
     try:
         return Path(hub.snapshot_download(name, allow_patterns=list(DOWNLOADED_FILES)))
     except Exception as error:  # its errors (network, hub, names) have no common base class
+        if any(kind.__name__ == "RepositoryNotFoundError" for kind in type(error).__mro__):
+            raise InputError(
+                f"There is no directory {name}, and the Hugging Face hub has no public model of that name."
+            ) from None
         why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(
-            f"There is no directory {name}, and the Hugging Face hub returned no model of that name: {why}"
+            f"There is no directory {name}, and it could not be downloaded from the Hugging Face hub. Is the network "
+            f"available? {why}"
         ) from None

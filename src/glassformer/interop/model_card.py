@@ -4,9 +4,9 @@ from glassformer.model import Transformer
 
 USAGE = {
     "glassformer": """```python
-from glassformer import Translator
+from glassformer import load
 
-print(Translator.load("this directory")("A sentence."))
+print(load("this directory")("A sentence."))
 ```""",
     "ids": """It takes token ids, not text:
 

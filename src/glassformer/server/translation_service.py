@@ -15,15 +15,12 @@ from glassformer.inspection.alignment.word_alignment import (
     AlignmentHeads,
     Link,
     WordPair,
-    align,
-    default_alignment_heads,
+    align_ids,
     read_alignment_heads,
-    word_pair,
 )
 from glassformer.inspection.interventions.weight_sharing_copy import weight_sharing_copy
 from glassformer.inspection.tracing.trace_manifest import finite as finite
 from glassformer.loading import load
-from glassformer.model_location import find_model, is_glassformer_model
 from glassformer.server.http_errors import HTTPError
 from glassformer.server.language_pairs import LanguagePairs
 from glassformer.server.limits import Limits
@@ -61,11 +58,7 @@ def open_served_model(
     )
     if isinstance(translator.tokenizer, IdsOnly):
         raise InputError(f"{path} has no tokenizer: it takes token ids, not text, and cannot be served.")
-    config = translator.model.config
-    if is_glassformer_model(path):
-        heads = read_alignment_heads(find_model(path), config)
-    else:
-        heads = default_alignment_heads(config)
+    heads = read_alignment_heads(translator.directory, translator.model.config)
     return ServedModel(os.path.basename(os.path.normpath(os.fspath(path))), translator, heads)
 
 
@@ -146,22 +139,12 @@ class TranslationService:
         self, translator: Translator, translations: Sequence[Translation]
     ) -> list[tuple[WordPair, list[Link]] | None]:
         """Word alignments of all texts that were not split, in one pass through the model."""
-        tokenizer = translator.tokenizer
-        unsplit = [
-            number
-            for number, translation in enumerate(translations)
-            if translation.candidates and translation.parts == 1
-        ]
-        pairs = [
-            word_pair(tokenizer, tokenizer.encode(translation.source, "source"), translation.candidates[0].ids)
-            for translation in (translations[number] for number in unsplit)
+        ids = [
+            None if translation.source_ids is None else (translation.source_ids, translation.candidates[0].ids)
+            for translation in translations
         ]
         with self._alignment_lock:
-            links_by_pair = align(self._alignment_model, pairs, self.served.alignment_heads)
-        alignments: list[tuple[WordPair, list[Link]] | None] = [None] * len(translations)
-        for number, pair, links in zip(unsplit, pairs, links_by_pair, strict=True):
-            alignments[number] = (pair, links)
-        return alignments
+            return align_ids(self._alignment_model, translator.tokenizer, ids, self.served.alignment_heads)
 
 
 def _translated_text(

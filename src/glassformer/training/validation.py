@@ -94,8 +94,8 @@ Trained on {files}: {len(run.store):,} sentence pairs, {update:,} updates.
 | loss | {loss:.4f} nats per token |
 
 ```python
-from glassformer import Translator
+from glassformer import load
 
-print(Translator.load("this directory")("A sentence."))
+print(load("this directory")("A sentence."))
 ```
 """

@@ -10,7 +10,7 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from glassformer import ModelConfig, Translator, load_model
+from glassformer import ModelConfig, load, load_model
 from glassformer.atomic_directory import verify
 from glassformer.builtin import street
 from glassformer.builtin.street.word_links import links as true_links
@@ -303,7 +303,7 @@ def test_evenly_chosen_numbers_are_as_many_as_wanted_and_in_order(count, wanted)
 
 @pytest.fixture(scope="module")
 def translator():
-    return Translator.load("street")
+    return load("street")
 
 
 def street_pairs(translator, split, count):

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer import Translator
+from glassformer import Translator, load
 from glassformer.decoding import Beam, PlainStepModel, Request, search
 from glassformer.errors import InputError
 from glassformer.evaluation import score
@@ -254,7 +254,7 @@ def test_what_the_model_does_not_have_is_named(change, words):
 
 @pytest.fixture(scope="module")
 def street() -> Translator:
-    return Translator.load("street")
+    return load("street")
 
 
 SENTENCE = "The animal didn't cross the street because it was too tired."

@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING
 from glassformer.errors import DataError
 
 if TYPE_CHECKING:
-    from glassformer.model import ModelConfig
+    from glassformer.loading import OpenedModel
 
 MAX_SENTENCE_TOKENS = 128  # one overlong line must not dominate a measurement
 
 
-def sentences(directory: Path, config: "ModelConfig", text: Path | None, count: int) -> list[list[int]]:
+def sentences(opened: "OpenedModel", text: Path | None, count: int) -> list[list[int]]:
     """Token ids of a text's first lines; without a text, of the built-in corpus; without a tokenizer, random ids."""
-    if text is None and not (directory / "tokenizer").is_dir():
+    config, tokenizer = opened.model.config, opened.tokenizer
+    if tokenizer is None and text is not None:
+        raise DataError(f"{opened.name} has no tokenizer: leave out the text, and random token ids are used.")
+    if tokenizer is None:
         from glassformer.engine.random_source_ids import random_sources
 
         return random_sources(config, itertools.islice(itertools.cycle(range(5, 31)), count))
     from glassformer.builtin import street
     from glassformer.data.corpus import read_lines
-    from glassformer.model_location import tokenizer_of
 
-    tokenizer = tokenizer_of(directory)
     max_tokens = min(MAX_SENTENCE_TOKENS, config.max_tokens or MAX_SENTENCE_TOKENS)
     lines = read_lines(text) if text else (pair.source for pair in street.sentences("test", count))
     encoded = (tokenizer.encode(line, "source") for line in lines if line.strip())

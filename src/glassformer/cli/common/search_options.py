@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 LANGUAGES, SPEED = "Languages", "Speed"  # panels of the help
 
 Model = Annotated[
-    str, typer.Argument(metavar="MODEL", help="Model directory, run directory, or built-in model (street).")
-]
-AnyModel = Annotated[
     str,
     typer.Argument(
         metavar="MODEL", help="Model directory, run directory, built-in model (street), or another program's model."

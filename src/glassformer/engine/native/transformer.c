@@ -173,6 +173,13 @@ static void encode(const model *m, int n, const int32_t *lengths, const int32_t 
 
 int panel_columns(void) { return PANEL; }
 
+/* Sizes of the structs and values of the enums that engine/native_structs.py repeats, in its order; -1 after the last. */
+int layout(int number) {
+    const int all[] = {sizeof(norm), sizeof(product), sizeof(layer), sizeof(stack), sizeof(model), sizeof(beam),
+                       RELU, GELU, GELU_TANH, SILU, FLOAT32, FLOAT16, INT8};
+    return number < (int)(sizeof all / sizeof *all) ? all[number] : -1;
+}
+
 /* Memory for packed weights. */
 void *memory_new(size_t size) { return large_pages(size); }
 

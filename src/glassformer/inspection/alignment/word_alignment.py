@@ -70,10 +70,10 @@ def default_alignment_heads(config: ModelConfig) -> AlignmentHeads:
     )
 
 
-def read_alignment_heads(directory: Path, config: ModelConfig) -> AlignmentHeads:
+def read_alignment_heads(directory: Path | None, config: ModelConfig) -> AlignmentHeads:
     """Read the alignment heads selected for the model in a directory; the default heads without a selection."""
-    content = read_file(directory, FILE)
-    if content is None:
+    content = None if directory is None else read_file(directory, FILE)
+    if directory is None or content is None:
         return default_alignment_heads(config)
     try:
         table = json.loads(content)
@@ -161,6 +161,18 @@ def align(
         pair_links = mutual(weights, pair_links) if both_ways else pair_links
         aligned[number] = [link for link in pair_links if link.weight >= at_least]
     return aligned
+
+
+def align_ids(
+    model: Transformer,
+    tokenizer: AnyTokenizer | IdsOnly,
+    ids: Sequence[tuple[Sequence[int], Sequence[int]] | None],
+    choice: AlignmentHeads | None = None,
+) -> list[tuple[WordPair, list[Link]] | None]:
+    """Align translations, given as source and target ids, in one pass through the model; None stays None."""
+    pairs = [None if pair is None else word_pair(tokenizer, *pair) for pair in ids]
+    aligned = iter(align(model, [pair for pair in pairs if pair is not None], choice))
+    return [None if pair is None else (pair, next(aligned)) for pair in pairs]
 
 
 def links(weights: Float[Tensor, "T S"], warn_above: float = WARN_ABOVE) -> list[Link]:
