@@ -65,17 +65,18 @@ def open_model(
     Files of torch.save are opened only with `allow_pickle`; no code in them is run. The languages are for multilingual
     models and fairseq's dictionaries; `heads` for files that do not store the number of attention heads.
     """
-    from glassformer.interop.format_detection import is_foreign, open_foreign  # imports much, so only when needed
-    from glassformer.interop.hugging_face import is_hugging_face
-
     path = Path(where)
     name = path.name or str(where)
-    if (is_glassformer_model(where) and not is_hugging_face(path)) or not is_foreign(path):
+    if is_glassformer_model(where):
         directory = find_model(where)
         tokenizer = tokenizer_of(directory) if (directory / "tokenizer").is_dir() else None
         if tokenizer is not None:
             tokenizer = in_languages(tokenizer, source_language, target_language)
         return OpenedModel(name, load_model(directory), tokenizer, directory)
+    from glassformer.interop.format_detection import is_foreign, open_foreign  # imports much, so only when needed
+
+    if not is_foreign(path):
+        find_model(where)  # says that there is nothing of that name
     imported = open_foreign(
         path,
         allow_pickle=allow_pickle,

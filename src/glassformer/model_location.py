@@ -9,6 +9,7 @@ from glassformer.data import AnyTokenizer, read_tokenizer
 from glassformer.errors import DirectoryError
 
 BUILT_IN = ("street",)
+MAX_CONFIG_BYTES = 2**20
 
 
 def find_model(path: str | os.PathLike[str]) -> Path:
@@ -41,10 +42,18 @@ def is_glassformer_model(path: str | os.PathLike[str]) -> bool:
     directory = Path(path)
     try:
         if (directory / "config.json").exists():
-            return (directory / MANIFEST).exists()
+            return (directory / MANIFEST).exists() and not _has_model_type(directory / "config.json")
     except OSError:  # not a valid file name: format detection reports it
         return False
     return str(path) in BUILT_IN or any(checkpoint_directories(directory, kind) for kind in ("best", "step"))
+
+
+def _has_model_type(config: Path) -> bool:
+    """Whether a config.json is Hugging Face's, which names the family; ours does not."""
+    if not config.is_file():  # a pipe could block
+        return False
+    with config.open("rb") as file:
+        return b'"model_type"' in file.read(MAX_CONFIG_BYTES)
 
 
 def tokenizer_of(directory: Path) -> AnyTokenizer:

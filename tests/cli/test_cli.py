@@ -50,7 +50,10 @@ def test_names_are_never_cut_in_a_pipe(saved):
     [
         (["describe", "nowhere"], "There is no file or directory nowhere, and no built-in model of that name"),
         (["describe", "[/red]"], "There is no file or directory [/red], and no built-in model of that name"),
-        (["describe", "."], "has no manifest.json"),
+        (
+            ["describe", "."],
+            ". has an unrecognised format. Expected a Glassformer model or run directory, a Hugging Face",
+        ),
         (["street", __file__], "test_cli.py is a file: choose another name for the directory."),
     ],
 )
