@@ -110,3 +110,22 @@ def test_models_form_an_ensemble_if_they_share_a_tokenizer(tmp_path):
 def test_half_a_surrogate_pair_is_an_error_with_a_message(translator):
     with pytest.raises(GlassformerError, match="an unpaired surrogate"):
         translator.translate(["a \ud800 b"])
+
+
+def test_a_translator_with_another_search_shares_the_model_and_leaves_the_first_as_it_is(translator):
+    texts = ["The street was wide.", "The dog."]
+    before = translator.translations(texts)
+    greedy = translator.replace(search=Beam(size=1, **short))
+    assert greedy.model is translator.model
+    assert greedy.translate(texts) == Translator(model(), tokenizer(), Beam(size=1, **short)).translate(texts)
+    assert translator.translations(texts) == before
+
+
+def test_a_translation_carries_the_ids_of_its_source(translator):
+    whole, blank = translator.translations(["The street was wide.", " "])
+    assert whole.source_ids == translator.tokenizer.encode("The street was wide.", "source")
+    assert blank.source_ids is None
+    limited = Translator(model(), tokenizer(), Beam(size=2, **short), max_tokens=20)
+    [split] = limited.translations(["The animal was tired. " * 12])
+    assert split.parts > 1
+    assert split.source_ids is None

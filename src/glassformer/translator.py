@@ -1,5 +1,6 @@
 """Translator: text in, text out, with a model, its tokenizer and a search. Independent of where the model came from."""
 
+import copy
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -96,6 +97,22 @@ class Translator:
     def _target_start(self) -> tuple[int, ...]:
         """The ids that every target begins with: the language token, for some models."""
         return tuple(self.tokenizer.encode("", "target")[:-1])
+
+    def replace(
+        self,
+        *,
+        search: SearchSettings | None = None,
+        tokenizer: AnyTokenizer | IdsOnly | None = None,
+        engine: Engine | None = None,
+    ) -> "Translator":
+        """A translator with another search, tokenizer (of other languages) or engine, which shares the model."""
+        other = copy.copy(self)
+        for name in ("_target_start", "_names"):  # computed with this one's tokenizer
+            vars(other).pop(name, None)
+        other.search = self.search if search is None else search
+        other.tokenizer = self.tokenizer if tokenizer is None else tokenizer
+        other.engine = self.engine if engine is None else engine
+        return other
 
     def __call__(self, text: str) -> str:
         """Translate one text."""

@@ -194,7 +194,8 @@ def translate(
         target_language=target_language,
     )
     if suppress:
-        translator.search = search.model_copy(update={"suppress": translator.tokenizer.ids_of(suppress)})
+        suppressed = search.model_copy(update={"suppress": translator.tokenizer.ids_of(suppress)})
+        translator = translator.replace(search=suppressed)
     constraints = Constraints(prefix, tuple(phrase or ()))
     lines = [_argument(text)] if is_text else InputLines(open_input(text), "stdin" if text == "-" else text)
     to_lines = _OutputLines(translator, as_json, n_best)

@@ -130,7 +130,7 @@ def what_if(
         replace_matrices=replace_matrices,
     )
     if beam is not None:
-        translator.search = translator.search.model_copy(update={"size": beam})
+        translator = translator.replace(search=translator.search.model_copy(update={"size": beam}))
     if sentence is not None:
         before = translator.trace(sentence, target)
         result = changes.on_sentence(translator, before)

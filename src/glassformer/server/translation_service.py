@@ -1,11 +1,9 @@
 """Translation service: requests of many clients translated by one model. Of HTTP it knows only the errors."""
 
-import copy
 import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from glassformer.data import IdsOnly
 from glassformer.decoding import Beam, SearchSettings
@@ -30,8 +28,6 @@ from glassformer.server.schemas import TranslatedText, TranslateRequest, Transla
 from glassformer.translator import MAX_SOURCE_TOKENS, Translation, TranslationCandidate, Translator
 
 DEFAULT_SEARCH = Beam()
-CACHED_PROPERTIES = [name for name, value in vars(Translator).items() if isinstance(value, cached_property)]
-"""Names of a translator's cached properties, which depend on its tokenizer."""
 
 
 @dataclass(frozen=True)
@@ -79,13 +75,8 @@ class TranslationService:
         self, source: str | None, target: str | None, search: SearchSettings | None = None, ticket: Ticket | None = None
     ) -> Translator:
         """A translator for one request: for these languages, this search, and the request's ticket."""
-        translator = copy.copy(self.served.translator)
-        for name in CACHED_PROPERTIES:  # computed with the other tokenizer
-            vars(translator).pop(name, None)
-        translator.tokenizer = self.languages.tokenizer(source, target)
-        translator.search = search or translator.search
-        translator.engine = ticket or translator.engine
-        return translator
+        tokenizer = self.languages.tokenizer(source, target)
+        return self.served.translator.replace(search=search, tokenizer=tokenizer, engine=ticket)
 
     def check_size(self, texts: Sequence[str]) -> None:
         """Refuse more texts or characters than one request may have."""

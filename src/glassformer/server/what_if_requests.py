@@ -71,9 +71,7 @@ def texts_of(body: WhatIfRequest) -> list[str]:
 
 
 def _translator(state: ServerState, stored: StoredTrace) -> Translator:
-    translator = state.service.translator(None, None)
-    translator.tokenizer = stored.tokenizer
-    return translator
+    return state.service.translator(None, None).replace(tokenizer=stored.tokenizer)
 
 
 def _changes(state: ServerState, stored: StoredTrace, body: WhatIfRequest, translator: Translator) -> list[Change]:
