@@ -228,3 +228,21 @@ def test_other_directories_are_refused_in_one_sentence(what, tmp_path):
         save_model(build(ModelConfig(vocab_size=9, d_model=4, n_heads=1), dtype=torch.float32), tmp_path / what)
     with pytest.raises(GlassformerError, match=str(tmp_path / what)):
         open_foreign(tmp_path / what)
+
+
+def test_a_hub_that_cannot_be_reached_is_not_blamed_on_the_name(monkeypatch):
+    import huggingface_hub
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    def failing(error):
+        def download(*arguments, **options):
+            raise error
+
+        monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+
+    failing(ConnectionError("Name or service not known"))
+    with pytest.raises(InputError, match=r"could not be downloaded .* Is the network available\? Name or service"):
+        glassformer.load("somebody/model")
+    failing(RepositoryNotFoundError.__new__(RepositoryNotFoundError))
+    with pytest.raises(InputError, match="the Hugging Face hub has no public model of that name"):
+        glassformer.load("somebody/model")
