@@ -322,7 +322,7 @@ class Translator:
         return tuple(self.tokenizer.encode(text, "target")[len(self._target_start) : -1]) if text else ()
 
     def _candidates(self, parts: Sequence[list[Hypothesis]], mbr: bool) -> list[TranslationCandidate]:
-        """Make candidates with distinct texts of the hypotheses of a text's parts.
+        """Make candidates with distinct texts from the hypotheses of a text's parts.
 
         The best hypotheses of all parts are joined, then the second best, and so on.
         """

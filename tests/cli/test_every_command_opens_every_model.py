@@ -6,7 +6,7 @@ import pytest
 import sentencepiece
 
 from glassformer.interop.hugging_face import write_hugging_face
-from tests.examples import cases
+from tests.examples import cases, only_in_test_all
 from tests.interop import marian_writer as marian
 from tests.interop.test_marian_vocabulary import SENTENCES, spm
 from tests.processes import glassformer
@@ -63,7 +63,8 @@ def test_it_opens(command, kind, models, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("kind", cases("hugging-face", more=["street", "run", "model", "marian"]))
+@only_in_test_all
+@pytest.mark.parametrize("kind", KINDS)
 def test_bench_opens(kind, models):
     done = glassformer("bench", models[kind], "--count", 2, "--rounds", 1, "--beam", 1, "--json")
     assert done.returncode == 0, done.stderr

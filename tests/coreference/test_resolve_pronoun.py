@@ -168,7 +168,7 @@ def test_given_options_are_used():
 
 
 def test_nine_of_ten_held_out_sentences_are_right():
-    """`benchmarks/pronoun_resolution.py` measures 200; the grammar's answer is only compared with."""
+    """`benchmarks/pronoun_resolution.py` measures 200; the grammar's answer is used only for comparison."""
     torch.set_num_threads(1)
     translator = load("street")
     sentences = [one for one in street.sentences("test", 60, seed=1) if one.pronoun][:12]

@@ -46,7 +46,7 @@ def test_a_run_is_the_same_every_time(uninterrupted, tmp_path):
 
 @only_in_test_all
 def test_killed_at_random_moments_it_ends_with_the_same_bits(uninterrupted, tmp_path):
-    """With dropout and gradient accumulation; kills hit epochs, validations and saves. `GLASSFORMER_KILLS=200`."""
+    """With dropout and gradient accumulation; `GLASSFORMER_KILLS` kills hit epochs, validations and saves."""
     started = time.monotonic()
     run_without_interruption(tmp_path / "timed")
     shortest = time.monotonic() - started

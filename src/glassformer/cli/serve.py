@@ -157,7 +157,7 @@ def run_server(
             lambda: announce(served.name, address_of(listening)),
         )
         sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
-        gc.freeze()  # the objects made so far are permanent: a collection over all of them would pause everything 0.1 s
+        gc.freeze()  # the objects made so far are permanent: a collection over all of them pauses everything for 0.1 s
         run(server, listening)
     finally:
         listening.close()

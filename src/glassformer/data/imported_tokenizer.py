@@ -82,7 +82,7 @@ class ForeignTokenizer:
         models: Mapping[Side, bytes],
         loaded: Mapping[bytes, Segmenter] | None = None,
     ) -> None:
-        """Load the segmenters, except those in `loaded`, which are given by the contents of their model."""
+        """Load the segmenters, except those in `loaded`, whose keys are the contents of their models."""
         self.settings = settings
         self._vocabularies = {side: list(vocabularies[side]) for side in SIDES}
         self._models = dict(models)

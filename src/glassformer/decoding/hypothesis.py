@@ -54,7 +54,7 @@ class Hypothesis:
     tokens: list[int]
     """Token ids, without the start token, with the end of sentence."""
     log_probabilities: list[float]
-    """Model's log-probability of each token given those before it, in nats, whatever rules restricted the choice."""
+    """The model's log-probability of each token given those before it, in nats, even where rules limit the choice."""
     score: float
     """Score by which hypotheses are ranked: the sum of the log-probabilities after the length penalty."""
 

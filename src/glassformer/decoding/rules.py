@@ -63,7 +63,7 @@ class Rules:
         return sum(map(len, self.phrases)) - missing.total + missing.begun
 
     def allowed_tokens(self, length: int, tokens: Sequence[int] = ()) -> AllowedTokens:
-        """The tokens allowed after a target of this length; `tokens` are needed only if the rules `reads_tokens`."""
+        """The tokens allowed after a target of this length; `tokens` are needed only if `reads_tokens`."""
         if length < len(self.prefix):
             return AllowedTokens(only=(self.prefix[length],))
         remaining = self.limit - length

@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 
 
 class WorkQueue(Generic[Item]):
-    """Work queue: one deque of items per worker, filled round-robin; an idle worker steals from the longest's end."""
+    """Work queue: one deque of items per worker, filled round-robin; an idle one steals from the end of the longest."""
 
     def __init__(self, items: Sequence[Item], workers: int) -> None:
         self.workers = workers
@@ -35,7 +35,8 @@ class WorkQueue(Generic[Item]):
 def run_workers(workers: Sequence[Iterator[Item]], stop: Callable[[], None]) -> Iterator[Item]:
     """Run all workers, each in its own thread if there are several, and yield their items as they come.
 
-    An exception in a worker is raised here. `stop` is called when no more items are needed, and must make them return.
+    An exception in a worker is raised here. `stop` is called when no more items are needed, and must make the workers
+    return.
     """
     if len(workers) < 2:
         for worker in workers:

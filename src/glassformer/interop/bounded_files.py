@@ -31,7 +31,7 @@ def max_pieces(vocab_size: int) -> int:
 def read_spm(path: Path, vocab_size: int) -> bytes:
     """Read a SentencePiece model file that belongs to a model of this vocabulary size.
 
-    Its library uses 90 bytes for a piece of two bytes in the file, so the pieces are counted first.
+    The SentencePiece library uses 90 bytes for a piece of two bytes in the file, so the pieces are counted first.
     """
     content, limit = read_bytes(path), max_pieces(vocab_size)
     at = pieces = others = 0

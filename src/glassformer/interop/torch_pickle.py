@@ -4,7 +4,7 @@ A pickle is a program; this interprets its opcodes without calling anything that
 in fixed tables, and calls become data. Uses the standard library alone, so that it starts in 20 ms.
 """
 
-from __future__ import annotations  # importing `typing` takes as full_size as everything else
+from __future__ import annotations  # importing `typing` takes as long as everything else
 
 import gc
 import os

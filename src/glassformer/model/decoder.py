@@ -28,7 +28,7 @@ class Decoder(Stack[DecoderLayer]):
         source_visible: Bool[Tensor, "B S"],
         past: list[Past] | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """Decode `ids` to one vector per position: the whole target, or the newest tokens, with `past` of the others.
+        """Decode `ids` to one vector per position.
 
         In training `ids` is the whole target; in decoding, the newest tokens, with the state of the earlier ones in
         `past`.

@@ -10,7 +10,7 @@ from glassformer.inspection.explorer import Frame, script
 from glassformer.notebook.widget_messages import ReplySource, WidgetReply, WidgetRequest
 
 MAX_MESSAGE_BYTES = 1_000_000
-"""Maximum size of a message to the page. A notebook's connection takes ten million, but others wait meanwhile."""
+"""Maximum size of a message to the page. A notebook's connection takes ten million bytes, but other messages wait."""
 MAX_STATIC_PAGE_BYTES = 8_000_000
 """Maximum size of the page that replaces the widget where there is no kernel; a larger one is made with less detail."""
 

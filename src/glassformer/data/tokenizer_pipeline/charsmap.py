@@ -1,8 +1,8 @@
 """SentencePiece's `precompiled_charsmap` normalizer, applied per grapheme as Hugging Face's `tokenizers` does.
 
 The charsmap is a double-array trie (Darts) and the replacement strings its leaves point to. SentencePiece itself looks
-for the longest match, `tokenizers` looks up each grapheme; this does the same as `tokenizers`, which the models' users
-have.
+for the longest match, `tokenizers` looks up each grapheme; this does the same as `tokenizers`, the library that
+these models are used with.
 """
 
 import base64

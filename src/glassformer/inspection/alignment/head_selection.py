@@ -69,7 +69,7 @@ def choose_heads(
     """Select alignment heads: the best one, then further ones while the error rate falls, on a sample of the pairs.
 
     `gold`: links drawn by people, one set per pair. Without them, links are learned with IBM model 1 from the pairs and
-    from those in `also`, which takes about a thousand (`ibm_aligner.ENOUGH_PAIRS`).
+    from those in `also`; about a thousand pairs are needed (`ibm_aligner.ENOUGH_PAIRS`).
     """
     heads = every_alignment_head(model.config)
     sample = _sample(pairs, len(heads))

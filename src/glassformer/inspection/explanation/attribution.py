@@ -35,7 +35,7 @@ def weighted_values(trace: Trace, at: str, queries: Sequence[int], keys: Sequenc
 
 
 def rollout(trace: Trace) -> Float[Tensor, "S S"]:
-    """Attention rollout: Π (A + 1) / 2 over the encoder layers, A the mean over heads (Abnar & Zuidema, 2005.00928).
+    """Attention rollout (Abnar & Zuidema, arXiv:2005.00928): Π (A + 1) / 2 over encoder layers, A the mean over heads.
 
     Row i has the share of each source token in the memory at i, with equal weight for the residual and attention.
     """

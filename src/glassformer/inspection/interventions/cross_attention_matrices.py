@@ -23,7 +23,7 @@ from glassformer.model.dims import Tensor
 MAX_BATCH_POSITIONS = 4_000
 """Maximum of source and target positions per batch."""
 CLEAR_DROP_NATS = 0.1
-"""Drop in log-probability per token from which on the conclusion calls the matrices different."""
+"""Minimum drop in log-probability per token for the conclusion to call the matrices different."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Matrices:
 
 @dataclass(frozen=True)
 class MatrixExchange:
-    """Results of the test whose W_K and W_V cross-attention uses: exchanged, compared and recomputed matrices."""
+    """Results of testing whose W_K and W_V cross-attention uses: exchanged, compared and recomputed matrices."""
 
     sentences: int
     tokens: int

@@ -187,7 +187,7 @@ def _output(logits: Float[Tensor, "T V"], written: Int[Tensor, " T"]) -> dict[st
         "output.likeliest": top.indices.int(),
         "output.likeliest_logits": logits.gather(1, top.indices),
         "output.log_normaliser": logits.logsumexp(-1),
-        "output.mean_logit": logits.mean(-1),  # the term of label smoothing
+        "output.mean_logit": logits.mean(-1),  # for the term of label smoothing in the loss
         "output.entropy": -(log_ps.exp() * log_ps).nan_to_num(0).sum(-1),
         "output.log_probability": log_ps.gather(1, written[:, None])[:, 0].clamp(max=0),
     }

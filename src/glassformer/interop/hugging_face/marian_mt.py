@@ -19,7 +19,7 @@ from glassformer.model.positions import sinusoids
 
 
 class MarianFamily(BartLike):
-    """Import and export of Marian and Pegasus: sinusoidal positions, biases everywhere, one per output token."""
+    """Import and export of Marian and Pegasus: sinusoidal positions, biases everywhere, also one per output token."""
 
     def read_config(self, options: ForeignOptions, weights: dict[str, Tensor]) -> ModelConfig:
         options.require(

@@ -34,7 +34,7 @@ class Family(Protocol):
     """Conversion between a family of Hugging Face models and ours, in both directions."""
 
     @property
-    def TITLE(self) -> str: ...  # noqa: N802 (a constant of each)
+    def TITLE(self) -> str: ...  # noqa: N802 (a constant of each family)
 
     @property
     def IGNORED_TENSORS(self) -> tuple[str, ...]:  # noqa: N802

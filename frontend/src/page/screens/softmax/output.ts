@@ -121,7 +121,7 @@ export async function rowsOf(exploration: Exploration, ids: number[]): Promise<R
   return rows.size === ids.length ? rows : null;
 }
 
-/** Recomputes vector · row + bias of each token: the largest difference to its logit. */
+/** Recomputes vector · row + bias of each token: the largest difference from its logit. */
 export function recomputeLogits(vector: Float32Array, rows: Rows, candidates: Candidate[]): number {
   const recomputed = candidates.map((one) => {
     const of = rows.get(one.id);

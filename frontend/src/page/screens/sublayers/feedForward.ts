@@ -83,7 +83,7 @@ export function neuronsOf(feed: FeedForwardTrace, matrices: FeedForward | null, 
   }));
 }
 
-/** In decreasing order, by number increasing; without W₂, by |h|. */
+/** In decreasing order, but by number in increasing order; without W₂, by |h| instead of the contribution. */
 export function sorted(neurons: Neuron[], by: Sort): Neuron[] {
   const known = neurons[0]?.length !== null;
   const value = (one: Neuron) =>
