@@ -341,7 +341,7 @@ export const texts = {
     softmax: {
       title: 'Output softmax',
       intro:
-        'The decoder’s output vector is multiplied with one row per token of the vocabulary, which gives the token’s logit. The softmax turns all logits into probabilities that add up to 1.',
+        'The decoder’s output vector is multiplied by one row per token of the vocabulary, which gives the token’s logit. The softmax turns all logits into probabilities that add up to 1.',
       next: 'which token is next?',
       hidden: 'Output vector of the decoder',
       scaled: (d: number) => `divided by √${d} before the product`,
