@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.decoding import BatchLimits, Beam, Ensemble, Request, Sample, SearchTask, search
-from glassformer.decoding.continuous_batching import _joining_tasks
+from glassformer.decoding.continuous_batching import BatchCapacity, _joining_tasks
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.rules import occurs
 from glassformer.decoding.work_queue import WorkQueue
@@ -198,7 +198,7 @@ def test_a_worker_never_exceeds_its_batch_limits(costs, limits, refills, width, 
     tasks = [SearchTask(number, Request([3]), None, cost) for number, cost in enumerate(sorted(costs, reverse=True))]
     queue, running, taken = WorkQueue(tasks, 1), [], 0
     while taken < len(tasks):
-        joining = _joining_tasks(queue, 0, list(running), refills, limits, width)
+        joining = _joining_tasks(queue, 0, list(running), BatchCapacity(limits, refills, width))
         taken += len(joining)
         running += [task.cost for task in joining]
         assert running, "the worker is idle, but tasks are waiting"

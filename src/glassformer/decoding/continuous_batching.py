@@ -76,22 +76,21 @@ def search_as_completed(
     tasks = [task_for(step_model, number, request, settings) for number, request in enumerate(requests)]
     tasks.sort(key=lambda task: -task.cost)
     queue = WorkQueue(tasks, min(limits.workers, len(tasks)))
-    batch_searches = [_open_batch_search(step_model, settings, suppress, tasks) for _ in range(queue.workers)]
-    workers = [
-        _work(batch_search, queue, worker, step_model.refills, limits, settings.width)
-        for worker, batch_search in enumerate(batch_searches)
-    ]
+    reads_tokens = any(task.rules.reads_tokens for task in tasks)
+    batch_searches = [open_batch_search(step_model, settings, suppress, reads_tokens) for _ in range(queue.workers)]
+    capacity = BatchCapacity(limits, step_model.refills, settings.width)
+    workers = [_work(batch_search, queue, worker, capacity) for worker, batch_search in enumerate(batch_searches)]
     return run_workers(workers, queue.stop)
 
 
 @torch.no_grad()
 def _work(
-    batch_search: BatchSearch, queue: WorkQueue[SearchTask], worker: int, refills: bool, limits: BatchLimits, width: int
+    batch_search: BatchSearch, queue: WorkQueue[SearchTask], worker: int, capacity: "BatchCapacity"
 ) -> Iterator[SearchResult]:
     """Loop of one search thread: sentences join while there is capacity, advance together, and leave when finished."""
     costs: dict[int, int] = {}
     while not queue.stopped:
-        if joining := _joining_tasks(queue, worker, list(costs.values()), refills, limits, width):
+        if joining := _joining_tasks(queue, worker, list(costs.values()), capacity):
             batch_search.join(joining)
             costs |= {task.number: task.cost for task in joining}
         if not costs:
@@ -101,11 +100,10 @@ def _work(
             yield number, hypotheses
 
 
-def _open_batch_search(
-    step_model: StepModel, settings: SearchSettings, suppress: Sequence[int], tasks: Sequence[SearchTask]
+def open_batch_search(
+    step_model: StepModel, settings: SearchSettings, suppress: Sequence[int], reads_tokens: bool
 ) -> BatchSearch:
     """Open a batch search: the step model's native one, if any, unless a rule reads tokens; else the stepwise one."""
-    reads_tokens = any(task.rules.reads_tokens for task in tasks)
     if (
         isinstance(step_model, HasNativeSearch)
         and isinstance(settings, Beam)
@@ -116,27 +114,36 @@ def _open_batch_search(
     return StepwiseBatchSearch(step_model, settings, suppress)
 
 
+class BatchCapacity:
+    """When sentences may join a running batch, and how many fit; `costs` are those of the sentences already in it."""
+
+    def __init__(self, limits: BatchLimits, refills: bool, width: int) -> None:
+        self.positions, self.max_sentences = limits.positions, limits.max_sentences(width)
+        self.refills = refills
+        """Whether sentences may join while others are under way."""
+
+    def is_open(self, costs: Sequence[int]) -> bool:
+        """Whether sentences may join now: an empty batch, or one of whose capacity a quarter is free.
+
+        Encoding a few sources at a time would make poor use of the matrix products.
+        """
+        is_quarter_free = sum(costs) <= self.positions * 3 // 4 and len(costs) <= self.max_sentences * 3 / 4
+        return not costs or (self.refills and is_quarter_free)
+
+    def fits(self, costs: Sequence[int], cost: int) -> bool:
+        """Whether one more sentence fits; where all start together, all are padded to the most expensive."""
+        used = sum(costs) + cost if self.refills else (len(costs) + 1) * max([*costs, cost])
+        return not costs or (len(costs) < self.max_sentences and used <= self.positions)
+
+
 def _joining_tasks(
-    queue: WorkQueue[SearchTask], worker: int, costs: list[int], refills: bool, limits: BatchLimits, width: int
+    queue: WorkQueue[SearchTask], worker: int, costs: list[int], capacity: BatchCapacity
 ) -> list[SearchTask]:
-    """The sentences that join a running batch now; `costs` are those of the sentences already in it.
-
-    A batch is refilled once a quarter of its capacity is free: encoding a few sources at a time would make poor use of
-    the matrix products.
-    """
-    max_sentences = limits.max_sentences(width)
-    if costs and not (refills and sum(costs) <= limits.positions * 3 // 4 and len(costs) <= max_sentences * 3 / 4):
+    """The sentences that join a running batch now."""
+    if not capacity.is_open(costs):
         return []
-
-    def fits(task: SearchTask) -> bool:
-        if not costs:
-            return True
-        # Where all sentences start together, all are padded to the most expensive, which is the first.
-        used = sum(costs) + task.cost if refills else (len(costs) + 1) * costs[0]
-        return len(costs) < max_sentences and used <= limits.positions
-
     joining: list[SearchTask] = []
-    while (task := queue.take(worker, fits, steal=not costs)) is not None:
+    while (task := queue.take(worker, lambda task: capacity.fits(costs, task.cost), steal=not costs)) is not None:
         joining.append(task)
         costs.append(task.cost)
     return joining

@@ -15,16 +15,14 @@ import torch
 from glassformer.decoding import (
     BatchLimits,
     BatchSearch,
-    Beam,
     Hypothesis,
     Request,
     SearchResult,
     SearchSettings,
     SearchTask,
 )
-from glassformer.decoding.continuous_batching import suppressed, task_for
+from glassformer.decoding.continuous_batching import BatchCapacity, open_batch_search, suppressed, task_for
 from glassformer.decoding.rules import rules_for
-from glassformer.decoding.stepwise_search import HasNativeSearch, StepwiseBatchSearch
 from glassformer.engine import Engine, SearchBackend
 from glassformer.errors import GlassformerError
 from glassformer.hardware import cores, lower_thread_priority
@@ -220,24 +218,15 @@ class Batcher:
 
     def _joining_jobs(self, group: "Group") -> list[Job]:
         """The sentences that join a group now: as many as fit, and no more than this worker's share."""
-        batch_limits, max_sentences = self.batch_limits, self.batch_limits.max_sentences(group.key.search.width)
         refills = isinstance(self.engine, SearchBackend) and self.engine.step_model.refills
+        capacity = BatchCapacity(self.batch_limits, refills, group.key.search.width)
         costs = [job.task.cost for job in group.jobs.values()]
-        # A group is refilled once a quarter of its capacity is free: encoding a few sources at a time makes poor use
-        # of the matrix products.
-        is_refillable = (
-            refills and sum(costs) <= batch_limits.positions * 3 // 4 and len(costs) <= max_sentences * 3 / 4
-        )
-        if costs and not is_refillable:
+        if not capacity.is_open(costs):
             return []
         queue, joining = self._queues[group.key], list[Job]()
         share = -(-len(queue) // (1 + self._idle))  # the idle workers take the rest
-        while queue and len(joining) < share:
-            cost = queue.first().task.cost
-            used = sum(costs) + cost if refills else (len(costs) + 1) * max([*costs, cost])
-            if costs and (len(costs) >= max_sentences or used > batch_limits.positions):
-                break
-            costs.append(cost)
+        while queue and len(joining) < share and capacity.fits(costs, queue.first().task.cost):
+            costs.append(queue.first().task.cost)
             joining.append(queue.take())
         self._remove_if_empty(group.key)
         group.jobs |= {job.task.number: job for job in joining}
@@ -279,16 +268,8 @@ class Batcher:
     def _open_batch_search(self, key: GroupKey) -> BatchSearch:
         if not isinstance(self.engine, SearchBackend):
             return UnbatchedSearch(self.engine, key.search)
-        step_model, search = self.engine.step_model, key.search
-        suppress = suppressed(step_model, search)
-        if (
-            isinstance(step_model, HasNativeSearch)
-            and isinstance(search, Beam)
-            and not search.diversity
-            and not key.reads_tokens
-        ):
-            return step_model.batch_search(search, suppress)
-        return StepwiseBatchSearch(step_model, search, suppress)
+        step_model = self.engine.step_model
+        return open_batch_search(step_model, key.search, suppressed(step_model, key.search), key.reads_tokens)
 
     def _remove_if_empty(self, key: GroupKey) -> None:
         if not self._queues[key]:
