@@ -183,6 +183,19 @@ def test_asked_to_stop_it_leaves_whole_lines(small, tmp_path, signal_number):
     assert written == expected * (len(written) // len(expected))
 
 
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+def test_asked_to_stop_while_it_waits_for_a_line_it_exits(small, signal_number):
+    """Python aborts if it ends while a thread waits in a read of `sys.stdin`."""
+    command = [COMMAND, "translate", small, "--beam", "1"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, preexec_fn=_receive_signals
+    ) as running:
+        running.stdin.write(b"The dog sees the house.\n")
+        assert running.stdout.readline().endswith(b"\n")
+        running.send_signal(signal_number)
+        assert running.wait(timeout=20) == 128 + signal_number
+
+
 def _receive_signals() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     os.setpgrp()

@@ -1,5 +1,6 @@
 """Line-based input and output: as many lines out as in, in order, each written whole, for any input bytes."""
 
+import os
 import queue
 import signal
 import sys
@@ -62,9 +63,16 @@ class InputLines:
 
 
 def open_input(path: str) -> BinaryIO:
-    """A file's bytes, or stdin's for `-`."""
+    """A file's bytes, or stdin's for `-`.
+
+    Stdin is opened anew: Python aborts ("Fatal Python error: _enter_buffered_busy") if it ends while a thread waits in
+    a read of `sys.stdin` itself.
+    """
     if path == "-":
-        return sys.stdin.buffer
+        try:
+            return open(os.dup(sys.stdin.fileno()), "rb")
+        except (OSError, ValueError):  # it is closed, or not a file
+            return sys.stdin.buffer
     try:
         return Path(path).open("rb")
     except OSError as error:
