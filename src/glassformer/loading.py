@@ -4,7 +4,7 @@ The only place that decides what a name or path is; every command and every func
 """
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from glassformer.data import AnyTokenizer, IdsOnly
@@ -29,10 +29,6 @@ class OpenedModel:
     """None if the model takes token ids only."""
     directory: Path | None
     """The Glassformer model directory; None for another program's model."""
-    family: str = "Glassformer"
-    """The format that the model was read from: "Hugging Face Marian"."""
-    notes: list[str] = field(default_factory=list)
-    """What the user should know about an imported model, one sentence each."""
 
     @property
     def text_tokenizer(self) -> AnyTokenizer:
@@ -58,12 +54,11 @@ def open_model(
     allow_pickle: bool = False,
     source_language: str | None = None,
     target_language: str | None = None,
-    heads: int | None = None,
 ) -> OpenedModel:
     """Open a model from a built-in name, a run or model directory, another program's files, or a name on the hub.
 
     Files of torch.save are opened only with `allow_pickle`; no code in them is run. The languages are for multilingual
-    models and fairseq's dictionaries; `heads` for files that do not store the number of attention heads.
+    models and fairseq's dictionaries.
     """
     path = Path(where)
     name = path.name or str(where)
@@ -78,13 +73,9 @@ def open_model(
     if not is_foreign(path):
         find_model(where)  # says that there is nothing of that name
     imported = open_foreign(
-        path,
-        allow_pickle=allow_pickle,
-        source_language=source_language,
-        target_language=target_language,
-        heads=heads,
+        path, allow_pickle=allow_pickle, source_language=source_language, target_language=target_language
     )
-    return OpenedModel(name, imported.model, imported.tokenizer, None, imported.family, imported.notes)
+    return OpenedModel(name, imported.model, imported.tokenizer, None)
 
 
 def load(

@@ -66,6 +66,11 @@ class Translation:
     """Token ids of the source; None if it was blank or split."""
 
     @property
+    def id_pair(self) -> tuple[list[int], list[int]] | None:
+        """Source and target ids of the best candidate, for word alignment; None if the source was blank or split."""
+        return None if self.source_ids is None else (self.source_ids, self.candidates[0].ids)
+
+    @property
     def text(self) -> str:
         """The text of the best candidate; a blank text stays blank."""
         return self.candidates[0].text if self.candidates else ""

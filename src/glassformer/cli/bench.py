@@ -43,10 +43,11 @@ def bench(
     from glassformer.loading import open_model
 
     opened = open_model(model)
-    sources = sentences(opened, text, count)
+    sources, config = sentences(opened, text, count), opened.model.config
+    del opened  # each system loads the model in its own process
     task = BenchmarkTask(sources, Beam(size=beam), batch_size)
     latency_task = BenchmarkTask(sources[: min(LATENCY_SENTENCES, len(sources))], task.beam, 1)
-    refusals = available_systems(opened.model.config)
+    refusals = available_systems(config)
     hardware = machine_description()
     systems = [System(name, model) for name, refusal in refusals.items() if not refusal]
     try:

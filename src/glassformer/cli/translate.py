@@ -249,10 +249,7 @@ class _OutputLines:
         from glassformer.inspection.alignment.alignment_report import alignment_json
         from glassformer.inspection.alignment.word_alignment import align_ids
 
-        ids = [
-            None if translation.source_ids is None else (translation.source_ids, translation.candidates[0].ids)
-            for translation in translations
-        ]
+        ids = [translation.id_pair for translation in translations]
         alignments = align_ids(self.translator.model, self.translator.tokenizer, ids, self.alignment_heads)
         return [{"alignment": None} if alignment is None else alignment_json(*alignment) for alignment in alignments]
 

@@ -130,10 +130,7 @@ class TranslationService:
         self, translator: Translator, translations: Sequence[Translation]
     ) -> list[tuple[WordPair, list[Link]] | None]:
         """Word alignments of all texts that were not split, in one pass through the model."""
-        ids = [
-            None if translation.source_ids is None else (translation.source_ids, translation.candidates[0].ids)
-            for translation in translations
-        ]
+        ids = [translation.id_pair for translation in translations]
         with self._alignment_lock:
             return align_ids(self._alignment_model, translator.tokenizer, ids, self.served.alignment_heads)
 
