@@ -16,7 +16,8 @@ import torch
 
 import glassformer as gf
 from glassformer.builtin import street
-from glassformer.coreference import PronounReading, resolve_pronoun
+from glassformer.inspection import inspect
+from glassformer.inspection.coreference import PronounReading
 
 
 def sentences(split: street.Split, count: int, seed: int) -> list[street.Sentence]:
@@ -40,7 +41,9 @@ def measure(translator: gf.Translator, tested: list[street.Sentence], given: boo
     for number, sentence in enumerate(tested, start=1):
         nouns = [sentence.plot.mover.english, sentence.plot.place.english]
         try:
-            reading = resolve_pronoun(translator, sentence.source, candidates=nouns if given else None).readings[0]
+            reading = (
+                inspect(translator).resolve_pronoun(sentence.source, candidates=nouns if given else None).readings[0]
+            )
         except gf.GlassformerError as error:
             failures.append((sentence.source, str(error)))
             continue

@@ -15,7 +15,7 @@ import torch
 
 from glassformer.decoding import Beam, PlainStepModel, Request
 from glassformer.decoding.search_tree import search_tree
-from glassformer.inspection import trace
+from glassformer.inspection.tracing.trace_builder import trace
 from glassformer.inspection.tracing.trace_file import DETAILS
 from glassformer.model import Transformer, preset
 from timing import interleaved

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer import Translator, load
-from glassformer.inspection import Trace
+from glassformer.inspection import Trace, inspect
 from glassformer.inspection.figures import VIEWS, Figure, figure
 
 DIRECTORY = Path(__file__).with_name("figures")
@@ -67,7 +67,7 @@ glassformer figure street "{SENTENCE}" --all pictures
 if __name__ == "__main__":
     DIRECTORY.mkdir(exist_ok=True)
     street = translator()
-    drawn = figures(street.trace(SENTENCE))
+    drawn = figures(inspect(street).trace(SENTENCE))
     for name, picture in drawn.items():
         picture.save(DIRECTORY / f"{name}.svg")
     (DIRECTORY / "README.md").write_text(gallery(drawn), encoding="utf-8")

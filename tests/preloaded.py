@@ -6,8 +6,8 @@ import torch
 import glassformer
 import glassformer.benchmark
 import glassformer.cli
-import glassformer.coreference
 import glassformer.engine.native_model
+import glassformer.inspection.coreference
 import glassformer.inspection.figures
 import glassformer.interop
 import glassformer.training

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from glassformer.errors import GlassformerError
+    from glassformer.inspection.inspector import inspect
     from glassformer.inspection.tracing.record import record
     from glassformer.inspection.tracing.trace import Trace
     from glassformer.loading import load
@@ -24,6 +25,7 @@ _MODULES = {
     "train": "training",
     "load": "loading",
     "Translator": "translator",
+    "inspect": "inspection",
     "explore": "notebook",
     "preset": "model",
     "ModelConfig": "model",
@@ -43,6 +45,7 @@ __all__ = [
     "Transformer",
     "Translator",
     "explore",
+    "inspect",
     "load",
     "load_model",
     "preset",

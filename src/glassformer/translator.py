@@ -2,26 +2,20 @@
 
 import copy
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from glassformer import decoding
 from glassformer.data import AnyTokenizer, ForeignTokenizer, IdsOnly
 from glassformer.data.sentence_splitting import split
-from glassformer.data.tokenizer import Side
 from glassformer.decoding import Beam, Hypothesis, PlainStepModel, Request, SearchSettings
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.mbr import mbr_index
 from glassformer.engine import Engine, SearchBackend
 from glassformer.errors import InputError
 from glassformer.evaluation import sentence_chrf
-from glassformer.inspection import HeadLoss, TokenNames, Trace, WhatIf, rank_heads, trace, what_if
-from glassformer.inspection.interventions.changes import Change, ForcePrefix, ReplaceToken, apply, changed_request
-from glassformer.inspection.interventions.weight_sharing_copy import weight_sharing_copy
-from glassformer.inspection.tracing.trace_builder import means_for
 from glassformer.model import Transformer
 
 MAX_SOURCE_TOKENS = 512
@@ -36,6 +30,9 @@ class Constraints:
     """Text that the translation must begin with."""
     phrases: tuple[str, ...] = ()
     """Phrases that must occur in the translation."""
+
+
+NO_CONSTRAINTS = Constraints()
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ class Translation:
 
 
 class Translator:
-    """Translates text with a loaded model, and traces, scores and modifies it."""
+    """Translates and scores text with a loaded model. To look inside the model: `glassformer.inspect(translator)`."""
 
     def __init__(
         self,
@@ -99,7 +96,7 @@ class Translator:
         self.max_tokens = min(max_tokens, self.engine.max_tokens or max_tokens)
 
     @cached_property
-    def _target_start(self) -> tuple[int, ...]:
+    def target_start(self) -> tuple[int, ...]:
         """The ids that every target begins with: the language token, for some models."""
         return tuple(self.tokenizer.encode("", "target")[:-1])
 
@@ -112,8 +109,7 @@ class Translator:
     ) -> "Translator":
         """A translator with another search, tokenizer (of other languages) or engine, which shares the model."""
         other = copy.copy(self)
-        for name in ("_target_start", "_names"):  # computed with this one's tokenizer
-            vars(other).pop(name, None)
+        vars(other).pop("target_start", None)  # computed with this one's tokenizer
         other.search = self.search if search is None else search
         other.tokenizer = self.tokenizer if tokenizer is None else tokenizer
         other.engine = self.engine if engine is None else engine
@@ -141,10 +137,10 @@ class Translator:
         all others (minimum Bayes risk with chrF) instead of the most likely one.
         """
         texts = list(texts)
-        parts_of_texts = [self._parts(text) for text in texts]
-        constraints = constraints or [Constraints()] * len(texts)
+        parts_of_texts = [self.parts(text) for text in texts]
+        constraints = constraints or [NO_CONSTRAINTS] * len(texts)
         requests = [
-            self._request(part, ids, constraint if number == 0 else Constraints(), glossary or {})
+            self.request(part, ids, constraint if number == 0 else NO_CONSTRAINTS, glossary)
             for parts, constraint in zip(parts_of_texts, constraints, strict=True)
             for number, (part, ids) in enumerate(parts)
         ]
@@ -172,139 +168,7 @@ class Translator:
         )
         return [self._candidate([hypothesis]) for hypothesis in scored]
 
-    def trace(
-        self,
-        text: str,
-        target: str | None = None,
-        *,
-        beam: int | None = None,
-        hypothesis: int = 0,
-        node: int | None = None,
-        steps: int | None = None,
-        changes: Sequence[Change] = (),
-    ) -> Trace:
-        """Trace the translation of a text: all values of the forward pass by tap name, and the search tree.
-
-        `target`: trace this translation instead of the model's own. `hypothesis`: which finished hypothesis of the
-        search to trace, the best being 0; `node`: any node of the search tree. `steps`: number of target positions.
-        """
-        search = self.search if isinstance(self.search, Beam) else Beam()
-        return trace(
-            self.model,
-            self._request(text, self._encode_unsplit(text, "source"), Constraints(), {}),
-            None if target is None else self._encode_unsplit(target, "target"),
-            search=search if beam is None else search.model_copy(update={"size": beam}),
-            names=self._names,
-            changes=changes,
-            hypothesis=hypothesis,
-            node=node,
-            steps=steps,
-        )
-
-    def explore(
-        self, text: str, target: str | None = None, *, beam: int = 4, static: bool = False, name: str = ""
-    ) -> Any:
-        """Show the explorer for a text in a notebook: a widget that loads its data from the kernel.
-
-        With `static`, or without the extra `notebook`, a page in a frame that needs no kernel. `name`: the model's.
-        """
-        import glassformer  # the top-level package, because this module may not import `notebook`
-
-        return glassformer.explore(self, text, target, beam=beam, static=static, name=name)
-
-    def what_if(self, before: Trace, *changes: Change) -> WhatIf:
-        """Run a traced text again with interventions, on top of those of its trace, and compare."""
-        return what_if(self.model, before, changes, self._names)
-
-    def replacing(
-        self, before: Trace, old: str, new: str, which: int = 0, after: Sequence[Change] = ()
-    ) -> ReplaceToken:
-        """Make the intervention that replaces a word of a traced source by another.
-
-        `which`: index among several occurrences, from 0. `after`: changes that are applied first and may have changed
-        the source tokens.
-        """
-        ids = changed_request(Request(before.about.source.ids), after).source
-        spans = self._word_spans(ids, old)
-        if which < len(spans):
-            first, last = spans[which]
-            return ReplaceToken(position=first, count=last - first, ids=self._inner_source_ids(new))
-        text, pieces = self.tokenizer.decode(ids, "source"), " ".join(self.tokenizer.pieces(ids, "source"))
-        if spans:
-            raise InputError(f"Occurrence {which} of {old!r} in {text!r} is out of range (0 to {len(spans) - 1}).")
-        raise InputError(f"{old!r} does not occur in {text!r}; its tokens are: {pieces}.")
-
-    def beginning(self, text: str) -> ForcePrefix:
-        """Make the intervention that forces a translation to begin with a text."""
-        return ForcePrefix(ids=list(self._inner_target_ids(text)))
-
-    def changed(self, *changes: Change, average_over: Sequence[str] = ()) -> "Translator":
-        """A translator whose model has these changes in every translation; this one is not modified.
-
-        `average_over`: the texts over which `AverageHead` takes its means.
-        """
-        for change in changes:
-            if change.POSITIONAL:
-                raise InputError(f"{change!r} refers to positions of one sentence: use `what_if` with its trace.")
-        model = weight_sharing_copy(self.model)
-        requests = [
-            self._request(text, ids, Constraints(), {}) for text in average_over for _, ids in self._parts(text)
-        ]
-        apply(model, changes, means_for(changes, self.model, requests, self.search))
-        return Translator(model, self.tokenizer, self.search, max_tokens=self.max_tokens)
-
-    def rank_heads(
-        self,
-        sources: Sequence[str],
-        targets: Sequence[str] | None = None,
-        progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> list[HeadLoss]:
-        """Rank all heads by the loss of removing them on these pairs (or the model's own translations), largest first.
-
-        `progress` is called with the number of heads done and their total number.
-        """
-        targets = self.translate(sources) if targets is None else targets
-        encode = self.tokenizer.encode
-        return rank_heads(
-            self.model,
-            [encode(text, "source") for text in sources],
-            [encode(text, "target") for text in targets],
-            progress,
-        )
-
-    @cached_property
-    def _names(self) -> TokenNames:
-        return TokenNames(self.tokenizer.pieces, self.tokenizer.decode)
-
-    def _encode_unsplit(self, text: str, side: Side) -> list[int]:
-        """The ids of a text that cannot be split into parts."""
-        ids = self.tokenizer.encode(text, side)
-        if len(ids) > self.max_tokens:
-            raise InputError(f"The text has {len(ids)} tokens; the limit is {self.max_tokens}. Trace a part of it.")
-        return ids
-
-    def _word_spans(self, ids: Sequence[int], word: str) -> list[tuple[int, int]]:
-        """The token spans (first, end) of a word among a source's ids."""
-        spans: list[tuple[int, int]] = []
-        for first in range(len(ids)):
-            if spans and first < spans[-1][1]:
-                continue  # inside the span just found: the same word, without the mark before it
-            for last in range(first + 1, len(ids)):
-                if self.tokenizer.decode(ids[first:last], "source").strip() == word:
-                    spans.append((first, last))
-                    break
-        return spans
-
-    def _inner_source_ids(self, text: str) -> list[int]:
-        """The ids of a text as part of a source, without the special tokens at the ends of every source."""
-        empty, ids = self.tokenizer.encode("", "source"), self.tokenizer.encode(text, "source")
-        differs = (i for i, (one, other) in enumerate(zip(empty, ids, strict=False)) if one != other)
-        before = next(differs, None)
-        if before is None:
-            raise InputError(f"{text!r} contains no word: give the word that replaces the other.")
-        return ids[before : len(ids) - (len(empty) - before)]
-
-    def _parts(self, text: str) -> list[tuple[str, list[int]]]:
+    def parts(self, text: str) -> list[tuple[str, list[int]]]:
         """Split a text into parts within the length limit, each with its ids; empty for a blank text."""
         if not text.strip():
             return []
@@ -314,17 +178,24 @@ class Translator:
         parts = split(text, lambda part: len(self.tokenizer.encode(part, "source")), self.max_tokens)
         return [(part, self.tokenizer.encode(part, "source")) for part in parts]
 
-    def _request(self, text: str, ids: list[int], constraints: Constraints, glossary: Mapping[str, str]) -> Request:
-        terms = [translation for term, translation in glossary.items() if mentions(text, term)]
+    def request(
+        self,
+        text: str,
+        ids: list[int],
+        constraints: Constraints = NO_CONSTRAINTS,
+        glossary: Mapping[str, str] | None = None,
+    ) -> Request:
+        """What the search is asked for: the ids of a text, and the constraints on its translation as ids."""
+        terms = [translation for term, translation in (glossary or {}).items() if mentions(text, term)]
         return Request(
             ids,
-            prefix=(*self._target_start, *self._inner_target_ids(constraints.prefix)),
-            phrases=tuple(self._inner_target_ids(phrase) for phrase in (*constraints.phrases, *terms)),
+            prefix=(*self.target_start, *self.inner_target_ids(constraints.prefix)),
+            phrases=tuple(self.inner_target_ids(phrase) for phrase in (*constraints.phrases, *terms)),
         )
 
-    def _inner_target_ids(self, text: str) -> tuple[int, ...]:
+    def inner_target_ids(self, text: str) -> tuple[int, ...]:
         """The ids of a text as part of a target, without the special tokens at the ends of every target."""
-        return tuple(self.tokenizer.encode(text, "target")[len(self._target_start) : -1]) if text else ()
+        return tuple(self.tokenizer.encode(text, "target")[len(self.target_start) : -1]) if text else ()
 
     def _candidates(self, parts: Sequence[list[Hypothesis]], mbr: bool) -> list[TranslationCandidate]:
         """Make candidates with distinct texts from the hypotheses of a text's parts.

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 import pytest
 
 from glassformer import load
+from glassformer.inspection import inspect
 from glassformer.server.translation_service import open_served_model
 from tests.browser.driving import drive, needs_chromium
 from tests.server.running import WORDS, running, served
@@ -29,7 +30,7 @@ def port():
 
 @pytest.fixture(scope="module")
 def trace():
-    return load("street").trace(SENTENCE, beam=4)
+    return inspect(load("street")).trace(SENTENCE, beam=4)
 
 
 def address(**selection):
@@ -133,7 +134,7 @@ def test_any_shape_has_all_its_attentions_with_its_numbers(options):
     """Assuming one depth for both stacks would lose decoder layers; attentions are found by name instead."""
     model = served("plain", **options)
     text = " ".join(WORDS.split()[:5])
-    trace = model.translator.trace(text, text, beam=1)
+    trace = inspect(model.translator).trace(text, text, beam=1)
     names = [name.removesuffix(".weights") for name in trace if name.endswith("_attention.weights")]
     places = [
         {

@@ -83,7 +83,7 @@ def shown(tmp_path_factory):
     notebook(
         path,
         "import glassformer as gf\ntranslator = gf.load('street')",
-        f"translator.explore({SENTENCE!r}, name='street')",
+        f"gf.explore(translator, {SENTENCE!r}, name='street')",
     )
     given = {"notebook": path.name, "text": OTHER, "translation": load("street")(OTHER)}
     with lab(folder, home) as address:
@@ -124,8 +124,8 @@ def test_the_output_of_nbconvert_needs_no_kernel(shown):
 
 def test_a_static_page_stays_when_everything_is_run_without_a_browser(tmp_path):
     path = tmp_path / "static.ipynb"
-    code = f"import glassformer as gf\ngf.load('street').explore({SENTENCE!r}, static=True)"
-    notebook(path, code, f"gf.load('street').trace({OTHER!r}).explore(static=True)")
+    code = f"import glassformer as gf\ngf.explore(gf.load('street'), {SENTENCE!r}, static=True)"
+    notebook(path, code, f"gf.explore(gf.inspect(gf.load('street')).trace({OTHER!r}), static=True)")
     command = [BIN / "jupyter-nbconvert", "--to", "html", "--execute", path.name]
     subprocess.run(command, cwd=tmp_path, env=environment(tmp_path), check=True, capture_output=True, timeout=170)
     seen = drive(path.with_suffix(".html").as_uri(), "framed")

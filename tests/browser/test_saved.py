@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from glassformer import load
+from glassformer.inspection import inspect
 from glassformer.inspection.explorer import Frame, packed, script
 from glassformer.server.translation_service import open_served_model
 from tests.browser.driving import drive, needs_chromium
@@ -20,7 +21,7 @@ HOSTILE = 'The </script><img src=x onerror=alert(1)> dog <!-- was \u2028 tired &
 
 @pytest.fixture(scope="module")
 def trace():
-    return load("street").trace(SENTENCE)
+    return inspect(load("street")).trace(SENTENCE)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def test_float16_numbers_are_recomputed_within_three_digits(trace, tmp_path):
 
 
 def test_a_hostile_sentence_is_only_text(tmp_path):
-    hostile = load("street").trace(HOSTILE)
+    hostile = inspect(load("street")).trace(HOSTILE)
     hostile.to_html(tmp_path / "hostile.html", name="</title><script>alert(1)</script>")
     [found] = drive((tmp_path / "hostile.html").as_uri(), "read", [{"hash": "#v=sentence", "rows": "main"}])
     assert found["heading"] == "Sentence and translation"

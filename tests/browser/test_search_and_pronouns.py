@@ -5,8 +5,8 @@ from urllib.parse import parse_qs
 import pytest
 
 from glassformer import load
-from glassformer.coreference import resolve_pronoun
 from glassformer.decoding.hypothesis import penalised
+from glassformer.inspection import inspect
 from glassformer.server.translation_service import open_served_model
 from tests.browser.driving import drive, needs_chromium
 from tests.browser.test_explorer import SHOWN, address, number
@@ -31,7 +31,7 @@ def street():
 
 @pytest.fixture(scope="module")
 def tree(street):
-    return street.trace(SENTENCE, beam=4).tree
+    return inspect(street).trace(SENTENCE, beam=4).tree
 
 
 def selected(hash_: str) -> dict[str, str]:
@@ -80,7 +80,7 @@ def test_the_tree_has_the_searchs_numbers_and_is_navigated_by_keys(port, street,
 
 
 def test_another_hypothesis_is_followed_by_every_screen(port, street, tree):
-    second = street.trace(SENTENCE, beam=4, hypothesis=1)
+    second = inspect(street).trace(SENTENCE, beam=4, hypothesis=1)
     node = branching(tree)
     keys = ["Enter"]
     start = address(v="beam", node=node)
@@ -117,7 +117,7 @@ def test_pronoun_resolution_has_pythons_numbers_and_verdict(port, street):
     found = drive(port, "pronoun", {"hash": address(v="pronoun"), "press": True})
     assert selected(found["hash"])["pronoun"] == "it"
     assert selected(found["hash"])["i"] == "tired=wide"
-    verdict = resolve_pronoun(street, SENTENCE, swap=("tired", "wide"))
+    verdict = inspect(street).resolve_pronoun(SENTENCE, swap=("tired", "wide"))
     assert found["verdicts"] == [
         [reading.candidates[reading.verdict], " ".join(reading.in_words.split())] for reading in verdict.readings
     ]
@@ -140,7 +140,7 @@ def test_pronoun_resolution_has_pythons_numbers_and_verdict(port, street):
 
 def test_undecided_and_missing_pronouns_are_explained(port, street):
     found = drive(port, "pronoun", {"hash": address(v="pronoun", s=UNDECIDED, pronoun="it", c="old,street")})
-    [reading, *_] = resolve_pronoun(street, UNDECIDED, candidates=["old", "street"]).readings
+    [reading, *_] = inspect(street).resolve_pronoun(UNDECIDED, candidates=["old", "street"]).readings
     assert reading.verdict is None
     assert found["verdicts"][0] == ["", reading.in_words]
     none = {"look": {}, "hashes": [address(v="pronoun", s="The dog was tired."), address(v="beam", t="Das Tier")]}

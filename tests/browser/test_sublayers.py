@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from glassformer import load
+from glassformer.inspection import inspect
 from glassformer.server.translation_service import open_served_model
 from tests.browser.driving import drive, needs_chromium
 from tests.browser.test_explorer import SENTENCE, SHOWN, address, number
@@ -39,7 +40,7 @@ def street():
 
 @pytest.fixture(scope="module")
 def trace():
-    return load("street").trace(SENTENCE, beam=4)
+    return inspect(load("street")).trace(SENTENCE, beam=4)
 
 
 def place(trace, stack):
@@ -155,7 +156,7 @@ def test_its_output(street, trace):
 def test_layers_and_outputs_of_other_models(kind):
     model = served("plain", **MODELS[kind])
     text = {"s": WORDS, "t": "Das Tier ist müde"}
-    trace = model.translator.trace(text["s"], text["t"], beam=4)
+    trace = inspect(model.translator).trace(text["s"], text["t"], beam=4)
     with running(model) as server:
         check_layer(server.port, trace, "encoder", 2, text)
         check_layer(server.port, trace, "decoder", 1, text)
@@ -185,7 +186,7 @@ def test_the_feed_forwards_of_the_map_lead_to_it(street, trace):
 
 def test_wide_matrices_are_fetched_on_request():
     model = served("plain", d_model=512, n_heads=8, d_ff=2048, encoder_layers=2, decoder_layers=2)
-    trace = model.translator.trace(WORDS, "Das Tier")
+    trace = inspect(model.translator).trace(WORDS, "Das Tier")
     at, text = "encoder.layers.1.self_attention", {"s": WORDS, "t": "Das Tier"}
     lengths = {"lengths": "[data-neurons] [data-length]"}
     fetch = "button:has-text('Recompute')"

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 import pytest
 
 from glassformer import load
+from glassformer.inspection import inspect
 from glassformer.inspection.interventions.changes import RemoveHead, UniformAttention, attentions
 from glassformer.server.translation_service import open_served_model
 from tests.browser.driving import drive, needs_chromium
@@ -32,7 +33,7 @@ def translator():
 
 @pytest.fixture(scope="module")
 def before(translator):
-    return translator.trace(SENTENCE, beam=4)
+    return inspect(translator).trace(SENTENCE, beam=4)
 
 
 def address(*changes, **selection):
@@ -51,7 +52,7 @@ def length_at(tensor, position: int) -> float:
 def test_another_word_changes_the_pronoun_and_undoing_restores_it(port, translator, before):
     given = {"hash": address(v="whatif", at=SELF, q=0), "old": "tired", "new": "wide"}
     found = drive(port, "replaceWord", given)
-    own = translator.what_if(before, translator.replacing(before, "tired", "wide"))
+    own = inspect(translator).what_if(before, inspect(translator).word_replacement(before, "tired", "wide"))
     assert found["changed"]["before"] == before.translation
     assert found["changed"]["after"] == own.after.translation
     assert "weil sie zu breit" in found["changed"]["after"]
@@ -98,7 +99,7 @@ def test_forms_begin_with_what_is_chosen(port):
     ids=["light", "dark", "narrow", "forced-colours"],
 )
 def test_views_under_changes_have_no_barrier_and_say_the_difference(port, look, translator, before):
-    own = translator.what_if(before, translator.replacing(before, "tired", "wide")).after
+    own = inspect(translator).what_if(before, inspect(translator).word_replacement(before, "tired", "wide")).after
     views = [
         {"v": "whatif", "r": before.translation},
         {"v": "attention", "at": CROSS, "h": 1, "q": 8, "tab": "word", "ab": "b-a"},
@@ -138,7 +139,7 @@ def test_views_under_changes_have_no_barrier_and_say_the_difference(port, look, 
     scores = [[trace.tree.score[node] for node in trace.tree.ended] for trace in (own, before)]
     assert [number(row[2]) for row in search["finished"] if row[2] != "—"] == pytest.approx(scores[0], abs=SHOWN)
     assert [number(row[1]) for row in search["finished"] if row[1] != "—"] == pytest.approx(scores[1], abs=SHOWN)
-    ranked = {(one.at, one.head): one.loss for one in translator.rank_heads([SENTENCE], [before.translation])}
+    ranked = {(one.at, one.head): one.loss for one in inspect(translator).rank_heads([SENTENCE], [before.translation])}
     assert len(what_if["heads"]) == len(ranked)
     for name, text in what_if["heads"]:
         at, head = name.split()

@@ -9,6 +9,7 @@ from glassformer import Trace, Translator, load
 from glassformer.builtin import street
 from glassformer.cli import app
 from glassformer.errors import GlassformerError
+from glassformer.inspection import inspect
 from glassformer.inspection.interventions.changes import RemoveEdge, RemoveHead
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -37,10 +38,13 @@ def files(tmp_path):
 
 
 def test_a_word_replaced_and_a_head_removed(translator):
+    inspector = inspect(translator)
     output = run("what-if", "street", SENTENCE, "--replace", "tired=wide", "--remove-head", f"{CROSS}:2", "--json")
     found = json.loads(output)
-    before = translator.trace(SENTENCE)
-    expected = translator.what_if(before, translator.replacing(before, "tired", "wide"), RemoveHead(at=CROSS, head=2))
+    before = inspector.trace(SENTENCE)
+    expected = inspector.what_if(
+        before, inspector.word_replacement(before, "tired", "wide"), RemoveHead(at=CROSS, head=2)
+    )
     assert found["after"] == expected.after.translation
     assert found["changed_source"] == SENTENCE.replace("tired", "wide")
     assert found["log_probabilities_after"] == pytest.approx(expected.original_log_probabilities)
@@ -48,7 +52,8 @@ def test_a_word_replaced_and_a_head_removed(translator):
 
 
 def test_tokens_of_an_edge_are_named(translator):
-    before = translator.trace(SENTENCE)
+    inspector = inspect(translator)
+    before = inspector.trace(SENTENCE)
     edge = RemoveEdge(at=CROSS, query=before.target.index("▁es"), key=before.source.index("▁animal"))
     by_name, by_place = (
         json.loads(run("what-if", "street", SENTENCE, "--remove-edge", f"{CROSS}:{query}:{key}", "--json"))
@@ -56,7 +61,7 @@ def test_tokens_of_an_edge_are_named(translator):
     )
     assert by_name == by_place
     assert by_name["log_probabilities_after"] == pytest.approx(
-        translator.what_if(before, edge).original_log_probabilities
+        inspector.what_if(before, edge).original_log_probabilities
     )
 
 

@@ -8,7 +8,9 @@ from urllib.parse import quote
 import pytest
 import torch
 
+from glassformer import explore
 from glassformer.errors import InputError
+from glassformer.inspection import inspect
 from glassformer.inspection.explorer import Frame, packed
 from glassformer.notebook.widget_messages import RepliesFromModel, RepliesFromTrace, WidgetRequest
 from glassformer.translator import Translator
@@ -42,7 +44,7 @@ def ask(answering, path, body=None, method=None):
 
 def test_tensors_and_weights_come_as_from_a_server(answering, translator):
     manifest = json.loads(ask(answering, "/api/explore", {"text": TEXT}).body)
-    trace = translator.trace(TEXT, beam=translator.search.size)
+    trace = inspect(translator).trace(TEXT, beam=translator.search.size)
     name = "decoder.layers.0.cross_attention.weights"
     answer = ask(answering, f"/api/explore/{manifest['id']}/tensor/{name}")
     found = torch.frombuffer(bytearray(answer.body), dtype=torch.float32).reshape(
@@ -61,7 +63,7 @@ def test_what_is_refused_is_one_sentence(answering):
 
 
 def test_a_trace_alone_answers_with_what_was_packed(translator):
-    carried = packed(translator.trace(TEXT), name="small")
+    carried = packed(inspect(translator).trace(TEXT), name="small")
     answering = RepliesFromTrace(carried)
     assert ask(answering, "/saved.json").body.decode() == carried.about
     assert ask(answering, "/saved.gz").body == carried.numbers
@@ -70,20 +72,18 @@ def test_a_trace_alone_answers_with_what_was_packed(translator):
 
 def test_without_a_widget_there_is_a_page(translator, monkeypatch):
     monkeypatch.setitem(sys.modules, "anywidget", None)
-    assert isinstance(translator.explore(TEXT, static=True), Frame)
+    assert isinstance(explore(translator, TEXT, static=True), Frame)
     monkeypatch.setattr("glassformer.notebook.explore_cell.find_spec", lambda name: None)
-    for found in (translator.explore(TEXT), translator.trace(TEXT).explore()):
+    for found in (explore(translator, TEXT), explore(inspect(translator).trace(TEXT))):
         assert isinstance(found, Frame)
         assert TEXT in repr(found)
 
 
 def test_what_cannot_be_explored_is_said(translator):
     with pytest.raises(InputError, match="The explorer needs a text, as in"):
-        translator.explore("  ")
-    import glassformer
-
+        explore(translator, "  ")
     with pytest.raises(InputError, match="A trace already has its text"):
-        glassformer.explore(translator.trace(TEXT), "another")
+        explore(inspect(translator).trace(TEXT), "another")
 
 
 def test_the_kernels_environment_agrees_with_ours():
@@ -110,7 +110,7 @@ def test_messages_are_small_and_whole(translator):
 
 def test_a_widget_answers_and_stands_in_for_itself(translator):
     pytest.importorskip("anywidget")
-    widget = translator.explore(TEXT, name="small")
+    widget = explore(translator, TEXT, name="small")
     heard, over = [], threading.Event()
     widget.send = lambda content, buffers: (heard.append((content, buffers)), over.set())
     widget._handle_custom_msg({"id": "a", "method": "GET", "path": "/api/model", "body": None}, [])
@@ -124,4 +124,4 @@ def test_a_widget_answers_and_stands_in_for_itself(translator):
     assert "application/vnd.jupyter.widget-view+json" in bundle
     assert "srcdoc=" in bundle["text/html"]
     assert TEXT in bundle["text/plain"]
-    assert translator.explore(TEXT, name="small")._replies is widget._replies
+    assert explore(translator, TEXT, name="small")._replies is widget._replies

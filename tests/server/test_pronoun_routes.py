@@ -5,9 +5,9 @@ import time
 import pytest
 
 from glassformer import load
-from glassformer.coreference import resolve_pronoun
-from glassformer.coreference.translation_budget import MIN_TRIES, count_translations, tries_within
 from glassformer.errors import InputError
+from glassformer.inspection import inspect
+from glassformer.inspection.coreference.translation_budget import MIN_TRIES, count_translations, tries_within
 from glassformer.server.translation_service import open_served_model
 from tests.server.running import LONG, WORDS, endless, running, served
 
@@ -37,7 +37,7 @@ def test_the_answer_is_that_of_resolve_pronoun(server, street, given):
     found = answer.json()
     instead = given.get("swap")
     swap = (instead["old"], instead["new"]) if instead else None
-    who = resolve_pronoun(street, TIRED, candidates=given.get("candidates"), swap=swap, tries=found["tries"])
+    who = inspect(street).resolve_pronoun(TIRED, candidates=given.get("candidates"), swap=swap, tries=found["tries"])
     assert (tuple(found.get("swap", ())) or None, found["swap_searched"]) == (who.swap, who.swap_searched)
     assert len(found["readings"]) == len(who.readings)
     for one, reading in zip(found["readings"], who.readings, strict=True):
@@ -114,7 +114,7 @@ class Counting:
 @pytest.mark.parametrize("candidates", [None, ["animal", "street"]])
 def test_a_question_costs_no_more_than_was_counted_before(street, swap, candidates):
     counting = Counting(street)
-    resolve_pronoun(counting, TIRED, candidates=candidates, swap=swap, tries=20)
+    inspect(counting).resolve_pronoun(TIRED, candidates=candidates, swap=swap, tries=20)
     assert 0 < counting.count <= count_translations(TIRED, "it", candidates, swap is not None, 20)
 
 
@@ -156,7 +156,7 @@ def test_who_leaves_is_not_worked_for():
 def test_a_way_through_the_tree_is_forced(server, street):
     manifest = server.post("/api/explore", {"text": TIRED, "beam": 3}).json()
     tree = server.get(f"/api/explore/{manifest['id']}/tree").json()
-    second = street.trace(TIRED, beam=3).tree
+    second = inspect(street).trace(TIRED, beam=3).tree
     ids = second.tokens(second.ended[1])[:-3]
     assert tree["ended"] == second.ended
     forced = server.post("/api/explore", {"text": TIRED, "beam": 3, "prefix": ids}).json()

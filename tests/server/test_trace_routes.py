@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.inspection import Trace
+from glassformer.inspection import Trace, inspect
 from glassformer.inspection.interventions.changes import RemoveHead
 from glassformer.inspection.tracing.trace_manifest import TensorGroup, group_layers, tensor_names
 from glassformer.server.tensor_slices import TensorSlice, cut, summary
@@ -35,7 +35,7 @@ def manifest(server):
 
 @pytest.fixture(scope="module")
 def trace():
-    return served().translator.trace(WORDS, beam=3)
+    return inspect(served().translator).trace(WORDS, beam=3)
 
 
 def numbers(answer) -> np.ndarray:
@@ -150,7 +150,7 @@ def test_a_given_target_is_looked_at_and_has_no_search(server):
     found = server.post("/api/explore", {"text": WORDS, "target": "das Tier"}).json()
     assert found["target_given"] is True
     assert found["tree"] is None
-    own = served().translator.trace(WORDS, "das Tier")
+    own = inspect(served().translator).trace(WORDS, "das Tier")
     assert found["log_probabilities"] == pytest.approx(own.log_probabilities)
     server.get(f"/api/explore/{found['id']}/tree").is_refused(404)
 
@@ -167,7 +167,7 @@ def test_a_hypothesis_of_the_search_can_be_followed(server, trace):
 def test_what_if_is_the_translators(server, manifest, trace):
     change = {"kind": "remove-head", "at": "decoder.layers.1.cross_attention", "head": 1}
     found = server.post(f"/api/explore/{manifest['id']}/what-if", {"changes": [change]}).json()
-    own = served().translator.what_if(trace, RemoveHead(at=change["at"], head=1))
+    own = inspect(served().translator).what_if(trace, RemoveHead(at=change["at"], head=1))
     assert found["manifest"]["target"]["text"] == own.after.translation
     assert [tuple(pair) for pair in found["changed_words"]] == own.changed_words
     assert found["original_log_probabilities"] == pytest.approx(own.original_log_probabilities)

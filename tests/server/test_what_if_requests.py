@@ -6,6 +6,7 @@ import pytest
 
 from glassformer import load
 from glassformer.evaluation import sentence_chrf
+from glassformer.inspection import inspect
 from glassformer.inspection.interventions.changes import AverageHead, RemoveEdge, RemoveHead, attentions
 from glassformer.server.translation_service import open_served_model
 from glassformer.server.what_if_requests import CancellationToken
@@ -86,20 +87,20 @@ def test_much_text_is_refused_before_it_is_looked_at(street, before):
 
 def test_every_head_is_ranked_by_what_its_removal_costs(street, before):
     translator = load("street")
-    trace = translator.trace(SENTENCE)
+    trace = inspect(translator).trace(SENTENCE)
     heads = street.get(f"/api/explore/{before['id']}/heads").json()["heads"]
     assert {(one["at"], one["head"]) for one in heads} == {
         (at, head) for at in attentions(translator.model) for head in range(translator.model.config.n_heads)
     }
     assert [one["loss"] for one in heads] == sorted((one["loss"] for one in heads), reverse=True)
     for one in (heads[0], heads[-1]):
-        differences = translator.what_if(trace, RemoveHead(at=one["at"], head=one["head"])).differences
+        differences = inspect(translator).what_if(trace, RemoveHead(at=one["at"], head=one["head"])).differences
         assert one["loss"] == pytest.approx(-sum(differences) / len(differences), abs=1e-5)
 
 
 def test_heads_of_a_what_if_are_ranked_under_its_changes():
     translator = served().translator
-    first = translator.trace(WORDS, beam=3)
+    first = inspect(translator).trace(WORDS, beam=3)
     cut, average = RemoveEdge(at=CROSS, query=0, key=1), AverageHead(at=CROSS, head=1)
     with running(served()) as server:
         before = server.post("/api/explore", {"text": WORDS, "beam": 3}).json()
@@ -107,9 +108,9 @@ def test_heads_of_a_what_if_are_ranked_under_its_changes():
         after = what_if(server, before, changes=changes).json()
         heads = server.get(f"/api/explore/{after['id']}/heads").json()["heads"]
         server.get("/api/explore/nobody/heads").is_refused(404)
-    trace = translator.what_if(first, cut, average).after
+    trace = inspect(translator).what_if(first, cut, average).after
     dearest = heads[0]
-    differences = translator.what_if(trace, RemoveHead(at=dearest["at"], head=dearest["head"])).differences
+    differences = inspect(translator).what_if(trace, RemoveHead(at=dearest["at"], head=dearest["head"])).differences
     assert dearest["loss"] == pytest.approx(-sum(differences) / len(differences), abs=1e-5)
 
 

@@ -75,6 +75,7 @@ def _pronoun_results(translator: "Translator", out: Path, text: Path) -> dict[st
 
 
 def _write_report(report: dict[str, Any], translator: "Translator", out: Path) -> None:
+    from glassformer.inspection import inspect
     from glassformer.inspection.explorer import Frame
     from glassformer.training.checkpoint import write_json
     from glassformer.training.run_report import REPORT, write_page
@@ -92,7 +93,7 @@ def _write_report(report: dict[str, Any], translator: "Translator", out: Path) -
         f"<ul>{rows}</ul>"
         "<h2>Inside the model</h2><p>The first of these sentences in the explorer, with every number. Each step is "
         "recomputed in your browser; nothing is downloaded.</p>"
-        f"{Frame.of(translator.trace(report['pronoun_examples'][0]['source']), name=out.name).html}"
+        f"{Frame.of(inspect(translator).trace(report['pronoun_examples'][0]['source']), name=out.name).html}"
     )
     write_page(out, report, "street: the demo of glassformer", notes)
 

@@ -172,11 +172,12 @@ def _walk(
     head: int | None,
     as_json: bool,
 ) -> str:
+    from glassformer.inspection import inspect
     from glassformer.inspection.explanation.attention_report import walk_json, walk_text
     from glassformer.inspection.explanation.attention_steps import walk
     from glassformer.inspection.explanation.query_position import choose
 
-    trace = translator.trace(text, target)
+    trace = inspect(translator).trace(text, target)
     steps = walk(trace, choose(trace, token, at, head))
     return _json(walk_json(trace, steps)) if as_json else walk_text(trace, steps)
 
@@ -192,12 +193,11 @@ def _pronoun(
     tries: int,
     as_json: bool,
 ) -> str:
-    from glassformer.coreference import resolve_pronoun
-    from glassformer.coreference.pronoun_report import pronoun_json, pronoun_text
+    from glassformer.inspection import inspect
+    from glassformer.inspection.coreference.pronoun_report import pronoun_json, pronoun_text
 
     entries = split_at_commas(target_pronouns) or []
-    verdict = resolve_pronoun(
-        translator,
+    verdict = inspect(translator).resolve_pronoun(
         text,
         word,
         candidates=split_at_commas(candidates),

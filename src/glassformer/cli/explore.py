@@ -63,6 +63,7 @@ def write_html(
     target_language: str | None,
 ) -> None:
     """Write the explorer of one sentence as an HTML file."""
+    from glassformer.inspection import inspect
     from glassformer.inspection.explorer import DETAILS, MAX_PAGE_BYTES
     from glassformer.loading import load
 
@@ -72,7 +73,7 @@ def write_html(
     if sentence is None or not sentence.strip():
         raise InputError("--html needs a sentence to show: give it after the model, in quotes.")
     translator = load(model, source_language=source_language, target_language=target_language)
-    trace = translator.trace(sentence, beam=beam)
+    trace = inspect(translator).trace(sentence, beam=beam)
     trace.to_html(path, known_detail, name=Path(model).name, largest=None if large else MAX_PAGE_BYTES)
     typer.echo(trace.translation)
     typer.echo(f"{path}: {path.stat().st_size:,} bytes; it opens in any browser and loads nothing from the network.")

@@ -80,6 +80,7 @@ def figure(
             "Give a view and a file after the sentence, such as `attention FILE.svg` or `story FILE.html`; or only "
             "--all DIR."
         )
+    from glassformer.inspection import inspect
     from glassformer.inspection.figures import FigureOptions
     from glassformer.inspection.figures import figure as draw
     from glassformer.loading import load
@@ -87,7 +88,7 @@ def figure(
     options: dict[str, Any] = {"at": at, "head": head, "token": token, "width": width, "dark": dark, "caption": caption}
     FigureOptions(**options)  # reports wrong options before the model is read
     translator = load(model, source_language=source_language, target_language=target_language)
-    trace = translator.trace(sentence, target, beam=beam)
+    trace = inspect(translator).trace(sentence, target, beam=beam)
 
     if all_views is not None:
         _draw_all(trace, all_views, options)

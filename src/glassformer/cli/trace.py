@@ -48,6 +48,7 @@ def trace(
 
     The result is one safetensors file; `glassformer.Trace.load` reads it lazily and without the model.
     """
+    from glassformer.inspection import inspect
     from glassformer.inspection.tracing.trace_file import DETAILS
     from glassformer.loading import load
 
@@ -55,7 +56,7 @@ def trace(
     if known_detail is None:
         raise SettingsError(f"Unknown --detail {detail!r}; choose one of {', '.join(DETAILS)}.")
     translator = load(model, source_language=source_language, target_language=target_language)
-    recorded = translator.trace(sentence, target, beam=beam, hypothesis=hypothesis, steps=steps)
+    recorded = inspect(translator).trace(sentence, target, beam=beam, hypothesis=hypothesis, steps=steps)
     recorded.save(out, known_detail, half, parameters or ())
     typer.echo(recorded.translation)
     tree = f", {len(recorded.tree):,} hypotheses in the search tree" if recorded.tree else ""

@@ -13,9 +13,8 @@ from glassformer.errors import SettingsError
 from glassformer.text_layout import columns
 
 if TYPE_CHECKING:
-    from glassformer.inspection import HeadLoss, Trace, WhatIf
+    from glassformer.inspection import HeadLoss, Inspector, Trace, WhatIf
     from glassformer.inspection.interventions.changes import Change
-    from glassformer.translator import Translator
 
 CHANGES, TEST_SET = "Changes (each may be repeated)", "Test set, instead of a sentence"  # panels of the help
 DEFAULT_COUNT = 200
@@ -116,6 +115,7 @@ def what_if(
         raise SettingsError("Give either a sentence in quotes, or --source with a file of sentences.")
     if rank_heads and source is None:
         raise SettingsError("--rank-heads needs a test set: give one with --source FILE.")
+    from glassformer.inspection import inspect
     from glassformer.loading import load
 
     translator = load(model, source_language=source_language, target_language=target_language)
@@ -131,19 +131,20 @@ def what_if(
     )
     if beam is not None:
         translator = translator.replace(search=translator.search.model_copy(update={"size": beam}))
+    inspector = inspect(translator)
     if sentence is not None:
-        before = translator.trace(sentence, target)
-        result = changes.on_sentence(translator, before)
+        before = inspector.trace(sentence, target)
+        result = changes.on_sentence(inspector, before)
         typer.echo(json.dumps(_result_json(result), ensure_ascii=False) if as_json else _result_text(result))
         return
     assert source is not None
     sources, references = _read_test_set(source, reference, count)
     if rank_heads:
-        with ProgressCounter("Removed head", total=_head_count(translator)) as counter:
-            ranked = translator.rank_heads(sources, references, progress=lambda done, total: counter.add(1))
+        with ProgressCounter("Removed head", total=_head_count(inspector)) as counter:
+            ranked = inspector.rank_heads(sources, references, progress=lambda done, total: counter.add(1))
         typer.echo(json.dumps([vars(head) for head in ranked]) if as_json else _ranking_text(ranked))
         return
-    typer.echo(_test_set_result(translator, changes.on_test_set(), sources, references, as_json))
+    typer.echo(_test_set_result(inspector, changes.on_test_set(), sources, references, as_json))
 
 
 class _ChangeOptions:
@@ -152,16 +153,16 @@ class _ChangeOptions:
     def __init__(self, **options: list[str] | None) -> None:
         self.texts: dict[str, list[str]] = {name.replace("_", "-"): texts or [] for name, texts in options.items()}
 
-    def on_sentence(self, translator: "Translator", before: "Trace") -> "WhatIf":
+    def on_sentence(self, inspector: "Inspector", before: "Trace") -> "WhatIf":
         """Apply the changes to a sentence, those of the input first: `--remove-edge` refers to the changed input."""
         input_changes: list[Change] = []
         changed_trace = before
         for text in self.texts["replace"]:
-            input_changes.append(translator.replacing(changed_trace, *_two_parts(text, "=", "--replace OLD=NEW")))
-            changed_trace = translator.what_if(before, *input_changes).after
-        input_changes += [translator.beginning(text) for text in self.texts["prefix"]]
-        changed_trace = translator.what_if(before, *input_changes).after if input_changes else before
-        return translator.what_if(before, *input_changes, *self._model_changes(), *self._removed_edges(changed_trace))
+            input_changes.append(inspector.word_replacement(changed_trace, *_two_parts(text, "=", "--replace OLD=NEW")))
+            changed_trace = inspector.what_if(before, *input_changes).after
+        input_changes += [inspector.forced_prefix(text) for text in self.texts["prefix"]]
+        changed_trace = inspector.what_if(before, *input_changes).after if input_changes else before
+        return inspector.what_if(before, *input_changes, *self._model_changes(), *self._removed_edges(changed_trace))
 
     def on_test_set(self) -> "list[Change]":
         for name in ("replace", "prefix", "remove-edge"):
@@ -257,7 +258,7 @@ def _result_json(result: "WhatIf") -> dict[str, Any]:
 
 
 def _test_set_result(
-    translator: "Translator",
+    inspector: "Inspector",
     changes: "Sequence[Change]",
     sources: list[str],
     references: list[str] | None,
@@ -265,8 +266,8 @@ def _test_set_result(
 ) -> str:
     from glassformer.evaluation import score
 
-    unchanged = translator.translate(sources)
-    changed = translator.changed(*changes, average_over=sources).translate(sources)
+    unchanged = inspector.translator.translate(sources)
+    changed = inspector.changed_translator(*changes, average_over=sources).translate(sources)
     references = unchanged if references is None else references
     same = sum(old == new for old, new in zip(unchanged, changed, strict=True))
     before, after = score(unchanged, references), score(changed, references)
@@ -288,10 +289,10 @@ def _ranking_text(ranked: "list[HeadLoss]") -> str:
     return columns(rows, "lrr")
 
 
-def _head_count(translator: "Translator") -> int:
+def _head_count(inspector: "Inspector") -> int:
     from glassformer.inspection.interventions.changes import attentions
 
-    return len(attentions(translator.model)) * translator.model.config.n_heads
+    return len(attentions(inspector.model)) * inspector.model.config.n_heads
 
 
 def _read_test_set(source: Path, reference: Path | None, count: int) -> tuple[list[str], list[str] | None]:

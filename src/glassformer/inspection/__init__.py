@@ -1,8 +1,34 @@
-"""Inspection of a model: recorded activations, traces of translations, interventions, alignment, figures."""
+"""Inspection of a model: recorded activations, traces of translations, interventions, alignment, pronouns, figures."""
 
-from glassformer.inspection.interventions.what_if import HeadLoss, WhatIf, rank_heads, what_if
+from glassformer.inspection.inspector import Inspector, inspect
+from glassformer.inspection.interventions.changes import (
+    AverageHead,
+    ForcePrefix,
+    RemoveEdge,
+    RemoveHead,
+    ReplaceMatrices,
+    ReplaceToken,
+    SkipFeedForward,
+    UniformAttention,
+)
+from glassformer.inspection.interventions.what_if import HeadLoss, WhatIf
 from glassformer.inspection.tracing.record import Recording, record
 from glassformer.inspection.tracing.trace import Trace
-from glassformer.inspection.tracing.trace_builder import TokenNames, trace
 
-__all__ = ["HeadLoss", "Recording", "TokenNames", "Trace", "WhatIf", "rank_heads", "record", "trace", "what_if"]
+__all__ = [
+    "AverageHead",
+    "ForcePrefix",
+    "HeadLoss",
+    "Inspector",
+    "Recording",
+    "RemoveEdge",
+    "RemoveHead",
+    "ReplaceMatrices",
+    "ReplaceToken",
+    "SkipFeedForward",
+    "Trace",
+    "UniformAttention",
+    "WhatIf",
+    "inspect",
+    "record",
+]

@@ -1,7 +1,6 @@
 """The explorer in a notebook cell: a widget answered by the kernel, or a static page that needs no kernel.
 
-The widget needs the extra `notebook`; without it, the page is shown. `Translator.explore` and `Trace.explore` call
-`glassformer.explore`.
+The widget needs the extra `notebook`; without it, the page is shown.
 """
 
 from glassformer.notebook.explore_cell import explore

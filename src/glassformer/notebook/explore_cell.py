@@ -4,7 +4,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from glassformer.errors import InputError
-from glassformer.inspection import Trace
+from glassformer.inspection import Trace, inspect
 from glassformer.inspection.explorer import Frame, packed
 from glassformer.notebook.widget_messages import RepliesFromModel, RepliesFromTrace
 from glassformer.translator import Translator
@@ -36,10 +36,10 @@ def explore(
     """
     if isinstance(what, Translator):
         if text is None or not text.strip():
-            raise InputError('The explorer needs a text, as in translator.explore("The animal slept.").')
-        trace = what.trace(text, target, beam=beam)
+            raise InputError('The explorer needs a text, as in explore(translator, "The animal slept.").')
+        trace = inspect(what).trace(text, target, beam=beam)
     elif text is not None or target is not None:
-        raise InputError("A trace already has its text. To explore another, call explore on its translator.")
+        raise InputError("A trace already has its text. To explore another, give explore the translator and the text.")
     else:
         trace = what
     if static or not _has_widget(what):
@@ -60,7 +60,7 @@ def _has_widget(what: Translator | Trace) -> bool:
 def _replies_from_model(translator: Translator, name: str) -> RepliesFromModel:
     """The reply source of a translator's widget: created once per translator, because it holds threads and traces."""
     cached = vars(translator).get("_explored")
-    if isinstance(cached, RepliesFromModel) and cached.name == name:
+    if isinstance(cached, RepliesFromModel) and (cached.translator, cached.name) == (translator, name):
         return cached
     replies = RepliesFromModel(translator, name)
     vars(translator)["_explored"] = replies

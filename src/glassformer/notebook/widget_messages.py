@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from glassformer.inspection.alignment.word_alignment import default_alignment_heads
+from glassformer.inspection import inspect
 from glassformer.inspection.explorer import Packed
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ class RepliesFromModel:
         from glassformer.server.state import ServerState
         from glassformer.server.translation_service import ServedModel
 
-        self.name = name
-        served = ServedModel(name or "glassformer", translator, default_alignment_heads(translator.model.config))
+        self.translator, self.name = translator, name
+        served = ServedModel(name or "glassformer", translator, inspect(translator).alignment_heads)
         self._app = make_app(ServerState(served, Limits()))
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="explorer", daemon=True).start()

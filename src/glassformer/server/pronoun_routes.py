@@ -2,9 +2,10 @@
 
 from fastapi import APIRouter, Request, Response
 
-from glassformer.coreference import PronounReading, resolve_pronoun
-from glassformer.coreference.translation_budget import tries_within
 from glassformer.decoding import Beam
+from glassformer.inspection import inspect
+from glassformer.inspection.coreference import PronounReading
+from glassformer.inspection.coreference.translation_budget import tries_within
 from glassformer.server.http_errors import HTTPError
 from glassformer.server.request_batching import Ticket
 from glassformer.server.request_parsing import read_body
@@ -36,7 +37,7 @@ def routes(state: ServerState) -> APIRouter:
 
 
 def analyse_pronoun(state: ServerState, body: PronounRequest, ticket: Ticket) -> PronounResponse:
-    """Run `glassformer.coreference.resolve_pronoun` within the server's limits."""
+    """Run `Inspector.resolve_pronoun` within the server's limits."""
     if not body.text.strip():
         raise HTTPError(422, "The text is blank. Send a sentence with a pronoun.")
     search = Beam(size=state.service.beam(None))
@@ -47,7 +48,7 @@ def analyse_pronoun(state: ServerState, body: PronounRequest, ticket: Ticket) ->
         check_length(state.limits, len(translator.tokenizer.encode(" ".join([body.text, swap[1]]), "source")))
     limit = state.limits.pronoun_translations
     tries = tries_within(limit, body.text, body.word, body.candidates, swap is not None)
-    result = resolve_pronoun(translator, body.text, body.word, body.candidates, swap, tries=tries)
+    result = inspect(translator).resolve_pronoun(body.text, body.word, body.candidates, swap, tries=tries)
     readings = [_reading(reading) for reading in result.readings]
     return PronounResponse(swap=result.swap, swap_searched=result.swap_searched, tries=tries, readings=readings)
 

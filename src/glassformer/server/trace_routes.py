@@ -5,6 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
+from glassformer.inspection import inspect
 from glassformer.inspection.interventions.changes import ForcePrefix
 from glassformer.inspection.tracing.trace_file import DETAILS, reduce_trace, serialised
 from glassformer.inspection.tracing.trace_manifest import Manifest
@@ -194,7 +195,7 @@ def make_trace(state: ServerState, body: TraceRequest) -> Manifest:
     if body.target is not None:
         check_length(state.limits, len(translator.tokenizer.encode(body.target, "target")))
     changes = [_forced_prefix(state, translator, body)] if body.prefix else []
-    trace = translator.trace(body.text, body.target, beam=beam, hypothesis=body.hypothesis, changes=changes)
+    trace = inspect(translator).trace(body.text, body.target, beam=beam, hypothesis=body.hypothesis, changes=changes)
     return manifest_of(state, state.store.add(trace, translator.tokenizer))
 
 
@@ -205,7 +206,7 @@ def _forced_prefix(state: ServerState, translator: Translator, body: TraceReques
             422, "prefix and target cannot be combined, because a given target is not searched for. Omit one."
         )
     check_length(state.limits, len(body.prefix))
-    start = translator.tokenizer.encode("", "target")[:-1]  # some models' language token, which is forced anyway
+    start = list(translator.target_start)  # some models' language token, which is forced anyway
     ids = body.prefix[len(start) :] if body.prefix[: len(start)] == start else body.prefix
     check_ids(ids, translator.model.config, translator.model.config.vocab_size)
     return ForcePrefix(ids=ids)

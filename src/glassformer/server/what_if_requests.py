@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from glassformer.evaluation import sentence_chrf
+from glassformer.inspection import Inspector, inspect
 from glassformer.inspection.interventions.changes import Change, ForcePrefix, ReplaceToken
 from glassformer.inspection.interventions.what_if import rank_heads_of
 from glassformer.server.http_errors import HTTPError
@@ -18,7 +19,6 @@ from glassformer.server.state import ServerState
 from glassformer.server.trace_limits import check_ids, check_length, manifest_of
 from glassformer.server.trace_store import StoredTrace
 from glassformer.server.translation_service import finite
-from glassformer.translator import Translator
 
 
 class CancellationToken:
@@ -37,8 +37,8 @@ class CancellationToken:
 
 def run_what_if(state: ServerState, stored: StoredTrace, body: WhatIfRequest) -> WhatIfResponse:
     """Translate the traced text again under changes, store the new trace, and compare."""
-    translator = _translator(state, stored)
-    result = translator.what_if(stored.trace, *_changes(state, stored, body, translator))
+    inspector = _inspector(state, stored)
+    result = inspector.what_if(stored.trace, *_changes(state, stored, body, inspector))
     after = state.store.add(result.after, stored.tokenizer)
     both = (result.before.translation, result.after.translation)
     return WhatIfResponse(
@@ -55,7 +55,7 @@ def run_what_if(state: ServerState, stored: StoredTrace, body: WhatIfRequest) ->
 
 def rank_heads(state: ServerState, stored: StoredTrace, on_progress: Callable[[int, int], None]) -> HeadRanking:
     """Rank all heads by how much their removal costs the traced translation."""
-    heads = rank_heads_of(_translator(state, stored).model, stored.trace, on_progress)
+    heads = rank_heads_of(state.service.served.translator.model, stored.trace, on_progress)
     return HeadRanking(heads=[HeadImportance(at=head.at, head=head.head, loss=finite(head.loss)) for head in heads])
 
 
@@ -70,11 +70,11 @@ def texts_of(body: WhatIfRequest) -> list[str]:
     return texts
 
 
-def _translator(state: ServerState, stored: StoredTrace) -> Translator:
-    return state.service.translator(None, None).replace(tokenizer=stored.tokenizer)
+def _inspector(state: ServerState, stored: StoredTrace) -> Inspector:
+    return inspect(state.service.served.translator.replace(tokenizer=stored.tokenizer))
 
 
-def _changes(state: ServerState, stored: StoredTrace, body: WhatIfRequest, translator: Translator) -> list[Change]:
+def _changes(state: ServerState, stored: StoredTrace, body: WhatIfRequest, inspector: Inspector) -> list[Change]:
     """Convert the requested changes to tokens; words are searched for in the source as earlier changes left it."""
     requested = (*body.changes, *body.replace)
     count = len(stored.trace.about.changes) + len(requested)
@@ -85,17 +85,17 @@ def _changes(state: ServerState, stored: StoredTrace, body: WhatIfRequest, trans
     changes: list[Change] = []
     for change in requested:
         if isinstance(change, Replacement):
-            changes.append(translator.replacing(stored.trace, change.old, change.new, change.which, changes))
+            changes.append(inspector.word_replacement(stored.trace, change.old, change.new, change.which, changes))
         elif isinstance(change, BeginWith):
-            changes.append(translator.beginning(change.text))
+            changes.append(inspector.forced_prefix(change.text))
         else:
             changes.append(change)
-        _check_tokens(state, stored, changes, translator)  # before the next change reads the tokens of this one
+        _check_tokens(state, stored, changes, inspector)  # before the next change reads the tokens of this one
     return changes
 
 
-def _check_tokens(state: ServerState, stored: StoredTrace, changes: list[Change], translator: Translator) -> None:
-    config, tokens = translator.model.config, len(stored.trace.about.asked.ids)
+def _check_tokens(state: ServerState, stored: StoredTrace, changes: list[Change], inspector: Inspector) -> None:
+    config, tokens = inspector.model.config, len(stored.trace.about.asked.ids)
     for change in (*stored.trace.about.changes, *changes):
         if isinstance(change, (ReplaceToken, ForcePrefix)):
             size = config.source_vocab_size if isinstance(change, ReplaceToken) else config.vocab_size

@@ -10,7 +10,7 @@ from torch import nn
 
 from glassformer.decoding import Beam, PlainStepModel, Request, score, search
 from glassformer.errors import InputError
-from glassformer.inspection import Trace, trace
+from glassformer.inspection import Trace, inspect
 from glassformer.inspection.explanation.attention_steps import walk
 from glassformer.inspection.explanation.attribution import (
     attention_weights,
@@ -28,6 +28,7 @@ from glassformer.inspection.interventions.cross_attention_matrices import (
     in_words,
     with_matrices,
 )
+from glassformer.inspection.tracing.trace_builder import trace
 from glassformer.loading import load
 from tests.examples import max_examples
 from tests.models import build, build_source_sensitive, configs, seeds, sources, targets
@@ -89,7 +90,7 @@ def test_what_is_named_is_taken_and_the_rest_is_chosen(config, seed, data):
 
 
 def test_a_trace_saved_without_parameters_marks_what_cannot_be_recomputed(tmp_path):
-    recorded = load("street").trace(SENTENCE, beam=1)
+    recorded = inspect(load("street")).trace(SENTENCE, beam=1)
     recorded.save(tmp_path / "trace", detail="everything")
     way = walk(Trace.load(tmp_path / "trace"), QueryPosition("encoder.layers.0.self_attention", 1, 10))
     recomputed = {step.name for step in way.steps if step.differs is not None}
@@ -98,7 +99,7 @@ def test_a_trace_saved_without_parameters_marks_what_cannot_be_recomputed(tmp_pa
 
 
 def test_the_default_query_is_it_and_target_words_are_found_in_the_decoder():
-    recorded = load("street").trace(SENTENCE, beam=1)
+    recorded = inspect(load("street")).trace(SENTENCE, beam=1)
     assert recorded.source[choose(recorded).position] == "▁it"
     place = choose(recorded, "es")
     assert recorded.target[place.position] == "▁es"
@@ -138,7 +139,7 @@ def test_tokens_are_found_by_the_names_people_use():
     ],
 )
 def test_an_invalid_query_position_is_an_error(place, says):
-    recorded = load("street").trace(SENTENCE, beam=1)
+    recorded = inspect(load("street")).trace(SENTENCE, beam=1)
     with pytest.raises(InputError, match=says):
         walk(recorded, place)
 

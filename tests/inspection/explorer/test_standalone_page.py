@@ -16,9 +16,10 @@ from safetensors.torch import load as read_tensors
 
 from glassformer.decoding import Beam, Request
 from glassformer.errors import DirectoryError, InputError
-from glassformer.inspection import Trace, trace
+from glassformer.inspection import Trace, inspect
 from glassformer.inspection.explorer import Frame, packed
 from glassformer.inspection.explorer.standalone_page import SCRIPT, page_of
+from glassformer.inspection.tracing.trace_builder import trace
 from glassformer.inspection.tracing.trace_manifest import TensorGroup, tensor_names
 from glassformer.translator import Translator
 from tests import small_translator
@@ -68,7 +69,7 @@ def translator():
 
 @pytest.fixture(scope="module")
 def traced(translator):
-    return translator.trace("the animal did not cross the street")
+    return inspect(translator).trace("the animal did not cross the street")
 
 
 def test_the_numbers_in_a_page_are_the_traces_bit_for_bit(traced, tmp_path):
@@ -122,7 +123,7 @@ def test_every_kind_of_model_has_a_page(config, seed):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_hostile_sentence_stays_text(translator, text):
-    found = translator.trace(f"the animal {text}", text)
+    found = inspect(translator).trace(f"the animal {text}", text)
     page = page_of(found, packed(found, name=text), text)
     parts = Parts(page)
     assert len(parts.all("script")) == 3
@@ -142,7 +143,7 @@ def test_any_name_stays_text(text):
     assert about["model"]["name"] == text
 
 
-_SMALL = Translator(small_translator.model(3), small_translator.tokenizer()).trace("the dog")
+_SMALL = inspect(Translator(small_translator.model(3), small_translator.tokenizer())).trace("the dog")
 
 
 def test_a_page_allows_its_one_script_and_nothing_else(traced):

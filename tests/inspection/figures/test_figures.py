@@ -19,13 +19,14 @@ from glassformer import load
 from glassformer.cli.figure import VIEWS as VIEWS_OF_THE_COMMAND
 from glassformer.decoding import Request
 from glassformer.errors import GlassformerError, InputError, SettingsError
-from glassformer.inspection import TokenNames, Trace, trace
+from glassformer.inspection import Trace, inspect
 from glassformer.inspection.figures import VIEWS, figure
 from glassformer.inspection.figures.figure_options import FigureOptions
 from glassformer.inspection.figures.png import with_symbol_font
 from glassformer.inspection.figures.renderer import BUNDLE, as_svg
 from glassformer.inspection.figures.tensor_rows import rounded, weight
 from glassformer.inspection.figures.views import view_data
+from glassformer.inspection.tracing.trace_builder import TokenNames, trace
 from tests.examples import ALL, cases, max_examples
 from tests.models import build_source_sensitive, configs, seeds
 from tests.processes import ROOT, glassformer, run_fresh
@@ -42,7 +43,7 @@ def street():
 
 @cache
 def street_trace() -> Trace:
-    return street().trace(SENTENCE)
+    return inspect(street()).trace(SENTENCE)
 
 
 def pieces(ids):
@@ -92,7 +93,7 @@ def test_a_story_names_the_figures_that_its_trace_has_no_tensors_for(tmp_path):
     page = Trace.load(tmp_path / "slim.safetensors").story().html
     assert 0 < page.count("<figure") < len(VIEWS)
     assert page.count("Not drawn") == len(VIEWS) - page.count("<figure")
-    given = street().trace(SENTENCE, "Das Tier schlief.").story().html
+    given = inspect(street()).trace(SENTENCE, "Das Tier schlief.").story().html
     assert given.count("Not drawn") == 1
 
 
@@ -357,7 +358,7 @@ def test_invalid_options_are_errors(view, options, complaint):
 
 def test_no_tree_without_a_search():
     with pytest.raises(InputError, match="Trace the sentence again without a target"):
-        figure(street().trace(SENTENCE, "Das Tier schläft."), "beam")
+        figure(inspect(street()).trace(SENTENCE, "Das Tier schläft."), "beam")
 
 
 def test_a_missing_extra_is_named(monkeypatch):
@@ -410,7 +411,7 @@ def test_the_figures_of_the_docs_are_what_the_model_draws():
     """If this fails, the built-in model, a tap or the renderer changed: check the figures, then run `make figures`."""
     script = write_figures()
     translator = script.translator()
-    drawn = script.figures(translator.trace(script.SENTENCE))
+    drawn = script.figures(inspect(translator).trace(script.SENTENCE))
     assert {path.stem for path in script.DIRECTORY.glob("*.svg")} == set(drawn)
     for name, one in drawn.items():
         assert (script.DIRECTORY / f"{name}.svg").read_text(encoding="utf-8") == one.svg, name

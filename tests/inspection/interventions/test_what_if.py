@@ -12,7 +12,7 @@ from glassformer import Translator, load
 from glassformer.decoding import Beam, PlainStepModel, Request, search
 from glassformer.errors import InputError
 from glassformer.evaluation import score
-from glassformer.inspection import rank_heads, trace, what_if
+from glassformer.inspection import inspect
 from glassformer.inspection.interventions.changes import (
     AverageHead,
     ForcePrefix,
@@ -24,6 +24,8 @@ from glassformer.inspection.interventions.changes import (
     UniformAttention,
     attentions,
 )
+from glassformer.inspection.interventions.what_if import rank_heads, what_if
+from glassformer.inspection.tracing.trace_builder import trace
 from glassformer.model import taps
 from tests.examples import max_examples
 from tests.models import build, configs, seeds, sources, targets
@@ -261,40 +263,42 @@ SENTENCE = "The animal didn't cross the street because it was too tired."
 
 
 def test_what_if_tired_were_wide(street):
-    before = street.trace(SENTENCE)
+    before = inspect(street).trace(SENTENCE)
     assert before.translation == street(SENTENCE)
-    tired_or_wide = street.what_if(before, street.replacing(before, "tired", "wide"))
+    tired_or_wide = inspect(street).what_if(before, inspect(street).word_replacement(before, "tired", "wide"))
     assert tired_or_wide.changed_words == [("es", "sie"), ("müde", "breit")]
     assert tired_or_wide.after.text == SENTENCE.replace("tired", "wide")
     pronoun = before.target.index("▁es")
     assert tired_or_wide.differences[pronoun] < -1
     with pytest.raises(InputError, match="'horse' does not occur in"):
-        street.replacing(before, "horse", "dog")
+        inspect(street).word_replacement(before, "horse", "dog")
 
 
 def test_a_changed_translator_can_be_scored(street):
     sources_ = [SENTENCE, SENTENCE.replace("tired", "wide")]
     references = street.translate(sources_)
     at = "decoder.layers.1.cross_attention"
-    without = street.changed(*(RemoveHead(at=at, head=head) for head in range(street.model.config.n_heads)))
+    without = inspect(street).changed_translator(
+        *(RemoveHead(at=at, head=head) for head in range(street.model.config.n_heads))
+    )
     assert score(without.translate(sources_), references).chrf < score(references, references).chrf
     assert street.translate(sources_) == references, "the original translator is unchanged"
-    assert street.changed().translate(sources_) == references
-    averaged = street.changed(AverageHead(at=at, head=0), average_over=sources_)
+    assert inspect(street).changed_translator().translate(sources_) == references
+    averaged = inspect(street).changed_translator(AverageHead(at=at, head=0), average_over=sources_)
     assert len(averaged.translate(sources_)) == 2
     with pytest.raises(InputError, match="needs sentences to average over: pass them as average_over="):
-        street.changed(AverageHead(at=at, head=0))
+        inspect(street).changed_translator(AverageHead(at=at, head=0))
     with pytest.raises(InputError, match="use `what_if` with its trace"):
-        street.changed(RemoveEdge(at=at, query=0, key=0))
+        inspect(street).changed_translator(RemoveEdge(at=at, query=0, key=0))
 
 
 def test_a_text_can_be_traced_with_a_given_target():
     translator = Translator(small_model(), small_tokenizer())
-    traced = translator.trace("The dog slept.", "Der Hund schlief.")
+    traced = inspect(translator).trace("The dog slept.", "Der Hund schlief.")
     assert traced.translation == "Der Hund schlief."
     assert traced.log_probabilities == pytest.approx(
         translator.score(["The dog slept."], ["Der Hund schlief."])[0].log_probabilities, abs=1e-5
     )
-    assert len(translator.trace("The dog slept.", "Der Hund schlief.", steps=2).target) == 2
+    assert len(inspect(translator).trace("The dog slept.", "Der Hund schlief.", steps=2).target) == 2
     with pytest.raises(InputError, match=r"the limit is 512\. Trace a part"):
-        translator.trace("dog " * 1000)
+        inspect(translator).trace("dog " * 1000)

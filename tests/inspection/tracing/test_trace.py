@@ -15,7 +15,8 @@ from torch.nn.functional import cross_entropy
 from glassformer.decoding import Beam, PlainStepModel, Request, score, search
 from glassformer.decoding.search_tree import search_tree
 from glassformer.errors import DirectoryError, GlassformerError, InputError
-from glassformer.inspection import Trace, record, trace
+from glassformer.inspection import Trace, record
+from glassformer.inspection.tracing.trace_builder import trace
 from glassformer.model import ModelConfig, taps
 from glassformer.model.attention import merge_heads, split_heads
 from tests.examples import max_examples

@@ -262,12 +262,6 @@ class Trace(Mapping[str, Tensor]):
 
         write_page(self, path, detail, name=name, weights=weights, half=half, largest=largest)
 
-    def explore(self, *, static: bool = False, name: str = "") -> Any:
-        """The explorer of this trace in a notebook: a widget, or with `static` a page that needs no kernel."""
-        import glassformer  # the top-level package, because `notebook` imports `inspection`
-
-        return glassformer.explore(self, static=static, name=name)
-
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Trace":
         """Open a trace file; its tensors are read on access."""

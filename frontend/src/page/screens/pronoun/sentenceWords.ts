@@ -1,4 +1,4 @@
-// Words of a sentence, named as in `glassformer.coreference`, and the defaults of the form.
+// Words of a sentence, named as in `glassformer.inspection.coreference`, and the defaults of the form.
 
 const WORD = /[\p{L}\p{M}\p{N}_]+(?:['’-][\p{L}\p{M}\p{N}_]+)*/gu;
 const LETTER = '[\\p{L}\\p{M}\\p{N}_]';

@@ -6,10 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.builtin import street
-from glassformer.coreference import PronounEvidence, resolve_pronoun
-from glassformer.coreference.noun_substitution import alternatives, count_following, find_pronoun, normalised, slot
-from glassformer.coreference.pronoun_evidence import decide
-from glassformer.coreference.source_words import (
+from glassformer.data import IdsOnly
+from glassformer.errors import InputError
+from glassformer.inspection import inspect
+from glassformer.inspection.coreference import PronounEvidence
+from glassformer.inspection.coreference.noun_substitution import (
+    alternatives,
+    count_following,
+    find_pronoun,
+    normalised,
+    slot,
+)
+from glassformer.inspection.coreference.pronoun_evidence import decide
+from glassformer.inspection.coreference.source_words import (
     content_words,
     find_word,
     noun_phrases,
@@ -17,8 +26,6 @@ from glassformer.coreference.source_words import (
     tokens_of,
     vocabulary,
 )
-from glassformer.data import IdsOnly
-from glassformer.errors import InputError
 from glassformer.loading import load
 from glassformer.translator import Translator
 from tests import small_translator
@@ -131,7 +138,7 @@ def test_substitutes_are_words_of_the_vocabulary_and_deterministic():
 
 
 def test_street_resolves_the_pronoun_examples():
-    verdict = resolve_pronoun(load("street"), SENTENCE, swap=("tired", "wide"))
+    verdict = inspect(load("street")).resolve_pronoun(SENTENCE, swap=("tired", "wide"))
     tired, wide = verdict.readings
     assert tired.candidates == wide.candidates == ["animal", "street"]
     assert (tired.candidates[tired.verdict], tired.pronoun) == ("animal", "es")
@@ -145,26 +152,26 @@ def test_street_resolves_the_pronoun_examples():
 
 
 def test_a_second_sentence_is_found_if_none_is_given():
-    verdict = resolve_pronoun(load("street"), SENTENCE, candidates=["street", "animal"])
+    verdict = inspect(load("street")).resolve_pronoun(SENTENCE, candidates=["street", "animal"])
     assert verdict.swap_searched
     assert [reading.candidates[reading.verdict] for reading in verdict.readings] == ["animal", "street"]
     assert verdict.swap[0] in SENTENCE
 
 
 def test_given_options_are_used():
-    translator = load("street")
-    verdict = resolve_pronoun(
-        translator, SENTENCE, candidates=["animal", "street"], swap=("tired", "icy"), pronouns=["es", "sie"],
+    inspector = inspect(load("street"))
+    verdict = inspector.resolve_pronoun(
+        SENTENCE, candidates=["animal", "street"], swap=("tired", "icy"), pronouns=["es", "sie"],
         own_pronouns={"animal": "es", "street": "sie"}, nouns=["cat", "dog", "river", "bridge", "fox", "field"],
     )  # fmt: skip
     assert verdict.readings[0].candidates[verdict.readings[0].verdict] == "animal"
     assert set(verdict.readings[0].scores) == {"es", "sie"}
-    [_, other] = resolve_pronoun(translator, SENTENCE, swap=("animal", "cat"), tries=40).readings  # a candidate itself
+    [_, other] = inspector.resolve_pronoun(SENTENCE, swap=("animal", "cat"), tries=40).readings  # a candidate itself
     assert (other.candidates, other.pronoun) == (["cat", "street"], "sie")
     with pytest.raises(InputError, match=r"The translation 'Das Tier .*' contains none of the pronouns il, elle"):
-        resolve_pronoun(translator, SENTENCE, pronouns=["il", "elle"])
+        inspector.resolve_pronoun(SENTENCE, pronouns=["il", "elle"])
     with pytest.raises(InputError, match="At least two candidates are needed for 'It'; found: none"):
-        resolve_pronoun(translator, "It slept.")
+        inspector.resolve_pronoun("It slept.")
 
 
 def test_nine_of_ten_held_out_sentences_are_right():
@@ -174,7 +181,7 @@ def test_nine_of_ten_held_out_sentences_are_right():
     sentences = [one for one in street.sentences("test", 60, seed=1) if one.pronoun][:12]
     right = 0
     for one in sentences:
-        reading = resolve_pronoun(translator, one.source, tries=60).readings[0]
+        reading = inspect(translator).resolve_pronoun(one.source, tries=60).readings[0]
         answer = "" if reading.verdict is None else reading.candidates[reading.verdict].lower()
         right += answer in (one.plot.referent.english, *one.plot.referent.english.split())
         if reading.pronoun is not None:
@@ -185,7 +192,7 @@ def test_nine_of_ten_held_out_sentences_are_right():
 def test_an_untrained_model_gives_a_result_too(tmp_path):
     """Any result: mostly no word follows a noun, and the verdict may be undecided."""
     translator = load(small_translator.saved(tmp_path / "model"))
-    [reading, *_] = resolve_pronoun(translator, SENTENCE, tries=10).readings
+    [reading, *_] = inspect(translator).resolve_pronoun(SENTENCE, tries=10).readings
     assert reading.candidates[0] in SENTENCE
     assert all(len(row.values) == 2 for row in reading.evidence)
     assert reading.verdict in (None, 0, 1)
@@ -193,4 +200,4 @@ def test_an_untrained_model_gives_a_result_too(tmp_path):
 
 def test_a_model_without_a_tokenizer_says_so():
     with pytest.raises(InputError, match="has no tokenizer"):
-        resolve_pronoun(Translator(small_translator.model(), IdsOnly()), SENTENCE)
+        inspect(Translator(small_translator.model(), IdsOnly())).resolve_pronoun(SENTENCE)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from glassformer.coreference.noun_substitution import normalised
-from glassformer.coreference.pronoun_evidence import PronounEvidence, decide
+from glassformer.inspection.coreference.noun_substitution import normalised
+from glassformer.inspection.coreference.pronoun_evidence import PronounEvidence, decide
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from glassformer.coreference.resolve_pronoun import DEFAULT_TRIES, PROBE_WORDS
-from glassformer.coreference.source_words import content_words, find_word, noun_phrases
 from glassformer.errors import InputError
+from glassformer.inspection.coreference.resolve_pronoun import DEFAULT_TRIES, PROBE_WORDS
+from glassformer.inspection.coreference.source_words import content_words, find_word, noun_phrases
 
 MIN_TRIES = 12
 """Minimum number of substitutes per noun; with fewer, a pronoun that follows can hardly be told from chance."""

@@ -1,10 +1,13 @@
 """Pronoun resolution: translates a sentence and variants of it, and collects evidence for each candidate antecedent."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-from glassformer.coreference.internal_evidence import internal_evidence
-from glassformer.coreference.noun_substitution import (
+from glassformer.data import AnyTokenizer, IdsOnly
+from glassformer.errors import InputError
+from glassformer.inspection.coreference.internal_evidence import internal_evidence
+from glassformer.inspection.coreference.noun_substitution import (
     Slot,
     SubstitutionResult,
     alternatives,
@@ -13,11 +16,15 @@ from glassformer.coreference.noun_substitution import (
     normalised,
     slot,
 )
-from glassformer.coreference.pronoun_evidence import PronounEvidence
-from glassformer.coreference.source_words import WordSpan, content_words, find_word, noun_phrases, substitute_words
-from glassformer.coreference.verdict import PronounReading, PronounVerdict, with_pronouns
-from glassformer.data import AnyTokenizer, IdsOnly
-from glassformer.errors import InputError
+from glassformer.inspection.coreference.pronoun_evidence import PronounEvidence
+from glassformer.inspection.coreference.source_words import (
+    WordSpan,
+    content_words,
+    find_word,
+    noun_phrases,
+    substitute_words,
+)
+from glassformer.inspection.coreference.verdict import PronounReading, PronounVerdict, with_pronouns
 from glassformer.translator import Translator
 
 PROBE_WORDS = 24
@@ -28,57 +35,44 @@ DEFAULT_TRIES = 84
 """Default number of substitutes tried per noun."""
 
 
-def resolve_pronoun(
-    translator: Translator,
-    text: str,
-    word: str = "it",
-    candidates: Sequence[str] | None = None,
-    swap: tuple[str, str] | None = None,
-    pronouns: Sequence[str] | None = None,
-    own_pronouns: dict[str, str] | None = None,
-    nouns: Sequence[str] | None = None,
-    tries: int = DEFAULT_TRIES,
-) -> PronounVerdict:
-    """Determine which candidate antecedent the model resolves a pronoun to, with all evidence.
-
-    `candidates`: nouns of the sentence; by default, those after an English determiner.
-    `swap`: a word, and its replacement in a second sentence; by default, one is searched for that changes the pronoun.
-    `pronouns`: possible translations of the word; by default, found by noun substitution.
-    `own_pronouns`: candidate -> its pronoun; by default, the pronoun in the sentence that resolves to the candidate.
-    `nouns`: substitutes for the candidates; by default, `tries` words of the model's vocabulary.
-    """
-    tokenizer = translator.tokenizer
-    if isinstance(tokenizer, IdsOnly):
-        tokenizer.encode(text, "source")  # raises the error about the missing tokenizer
-        raise AssertionError
-    question = PronounQuestion(translator, tokenizer, pronouns or (), own_pronouns or {}, nouns, tries)
-    readings = [question.read(text, find_word(text, word), candidates)]
-    searched = swap is None
-    swap = swap or question.second_sentence(readings[0])
-    if swap is not None:
-        second = find_word(text, swap[0]).replaced(text, swap[1])
-        names = [swap[1] if name == swap[0] else name for name in readings[0].candidates]
-        readings.append(question.read(second, find_word(second, word), names))
-    candidate_pronouns = {
-        reading.candidates[reading.verdict]: reading.pronoun
-        for reading in reversed(readings)
-        if reading.verdict is not None and reading.pronoun is not None
-    }
-    candidate_pronouns |= {name: normalised(pronoun) for name, pronoun in (own_pronouns or {}).items()}
-    scored = [question.scored(reading, list(candidate_pronouns.values())) for reading in readings]
-    return PronounVerdict([with_pronouns(reading, candidate_pronouns) for reading in scored], swap, searched)
-
-
 @dataclass(frozen=True)
 class PronounQuestion:
-    """A translator with the options of `resolve_pronoun`; its methods collect the evidence."""
+    """A translator with the options of `Inspector.resolve_pronoun`; its methods collect the evidence."""
 
     translator: Translator
-    tokenizer: AnyTokenizer
     pronouns: Sequence[str]
-    own_pronouns: dict[str, str]
+    own_pronouns: Mapping[str, str]
     nouns: Sequence[str] | None
     tries: int
+
+    @cached_property
+    def tokenizer(self) -> AnyTokenizer:
+        """The translator's tokenizer; pronouns need one, because other sentences are translated."""
+        tokenizer = self.translator.tokenizer
+        if isinstance(tokenizer, IdsOnly):
+            tokenizer.encode("", "source")  # raises the error about the missing tokenizer
+            raise AssertionError
+        return tokenizer
+
+    def resolve(
+        self, text: str, word: str, candidates: Sequence[str] | None, swap: tuple[str, str] | None
+    ) -> PronounVerdict:
+        """Read the sentence, and a second one in which the pronoun refers to another candidate."""
+        readings = [self.read(text, find_word(text, word), candidates)]
+        searched = swap is None
+        swap = swap or self.second_sentence(readings[0])
+        if swap is not None:
+            second = find_word(text, swap[0]).replaced(text, swap[1])
+            names = [swap[1] if name == swap[0] else name for name in readings[0].candidates]
+            readings.append(self.read(second, find_word(second, word), names))
+        candidate_pronouns = {
+            reading.candidates[reading.verdict]: reading.pronoun
+            for reading in reversed(readings)
+            if reading.verdict is not None and reading.pronoun is not None
+        }
+        candidate_pronouns |= {name: normalised(pronoun) for name, pronoun in self.own_pronouns.items()}
+        scored = [self.scored(reading, list(candidate_pronouns.values())) for reading in readings]
+        return PronounVerdict([with_pronouns(reading, candidate_pronouns) for reading in scored], swap, searched)
 
     def read(self, text: str, word: WordSpan, candidates: Sequence[str] | None) -> PronounReading:
         """Translate a sentence and collect the evidence for each candidate of a pronoun."""

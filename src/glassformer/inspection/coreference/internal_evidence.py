@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-from glassformer.coreference.pronoun_evidence import PronounEvidence
-from glassformer.coreference.source_words import WordSpan, tokens_of
 from glassformer.data import AnyTokenizer
 from glassformer.decoding import Request
-from glassformer.inspection import Trace, trace
 from glassformer.inspection.alignment.word_spans import marks_of, words
+from glassformer.inspection.coreference.pronoun_evidence import PronounEvidence
+from glassformer.inspection.coreference.source_words import WordSpan, tokens_of
 from glassformer.inspection.explanation.attribution import (
     attention_weights,
     edges,
@@ -15,7 +14,8 @@ from glassformer.inspection.explanation.attribution import (
     rollout,
     weighted_values,
 )
-from glassformer.inspection.tracing.trace_builder import TokenNames
+from glassformer.inspection.tracing.trace import Trace
+from glassformer.inspection.tracing.trace_builder import TokenNames, trace
 from glassformer.translator import TranslationCandidate, Translator
 
 MIN_LOSS_LEAD_NATS = 0.01

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from glassformer.coreference.pronoun_evidence import PronounEvidence
-from glassformer.coreference.verdict import PronounReading, PronounVerdict
+from glassformer.inspection.coreference.pronoun_evidence import PronounEvidence
+from glassformer.inspection.coreference.verdict import PronounReading, PronounVerdict
 from glassformer.text_layout import columns, paragraph
 
 MARK = "◂"
