@@ -4,8 +4,6 @@ import shutil
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from torch import Tensor
-
 from glassformer.inspection.explanation.attention_steps import AttentionStep, AttentionWalk, Key, Vector
 from glassformer.inspection.explanation.token_lookup import plain
 from glassformer.inspection.tracing.trace import Trace
@@ -96,7 +94,7 @@ def _tokens(trace: Trace, walk: AttentionWalk, width: int) -> Iterator[str]:
 def _body(walk: AttentionWalk, step: AttentionStep, shown_keys: list[Key], width: int) -> Iterator[str]:
     match step.name:
         case "keys":
-            yield from vector_lines([_vector(key.piece, key.k) for key in shown_keys], width)
+            yield from vector_lines([Vector(key.piece, key.k) for key in shown_keys], width)
             yield from _left_out(walk, shown_keys)
         case "softmax":
             yield from _weight_table(walk, shown_keys)
@@ -116,16 +114,12 @@ def _weighted(keys: Sequence[Key]) -> "Iterator[Vector]":
     """Weight × v of the keys with the largest weights, and the sum over all others."""
     shown_keys = heaviest([key for key in keys if key.weight >= 0.0005], MAX_VALUES_SHOWN)
     for i, key in enumerate(shown_keys):
-        yield _vector(f"{'+ ' if i else '  '}{key.weight:.3f} × v of {key.piece}", key.weight * key.v)
+        yield Vector(f"{'+ ' if i else '  '}{key.weight:.3f} × v of {key.piece}", key.weight * key.v)
     shown = {key.position for key in shown_keys}
     rest = [key for key in keys if key.position not in shown]
     if rest:
         others = sum((key.weight * key.v for key in rest[1:]), rest[0].weight * rest[0].v)
-        yield _vector(f"+ {sum(key.weight for key in rest):.3f} of {len(rest)} others", others)
-
-
-def _vector(name: str, numbers: Tensor) -> Vector:
-    return Vector(name, numbers)
+        yield Vector(f"+ {sum(key.weight for key in rest):.3f} of {len(rest)} others", others)
 
 
 def _left_out(walk: AttentionWalk, shown_keys: list[Key]) -> Iterator[str]:

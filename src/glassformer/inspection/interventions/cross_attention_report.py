@@ -1,5 +1,6 @@
 """Whose W_K and W_V does the decoder's cross-attention use? The answer as text and JSON, from a model's own numbers."""
 
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -141,18 +142,7 @@ def answer_json(result: MatrixExchange) -> dict[str, Any]:
         "tokens": result.tokens,
         "given": result.given,
         "rows": [_row_json(row) for row in result.rows],
-        "matrices": [
-            {
-                "at": layer.at,
-                "shared_k": layer.shared_k,
-                "shared_v": layer.shared_v,
-                "cosine_encoder": layer.cosine_encoder,
-                "cosine_first": layer.cosine_first,
-                "differs": layer.differs,
-                "from_first": layer.from_first,
-            }
-            for layer in result.matrices
-        ],
+        "matrices": [asdict(layer) for layer in result.matrices],
         "in_words": in_words(result),
     }
 
