@@ -12,9 +12,9 @@ from glassformer.interop.hub import from_hub, is_hub_name
 from glassformer.interop.hugging_face import is_hugging_face, open_hugging_face
 from glassformer.interop.imported_model import ImportedModel
 from glassformer.interop.marian import open_marian
-from glassformer.interop.torch_file import read_torch_file
+from glassformer.interop.torch_file.torch_file_reader import read_torch_file
 from glassformer.interop.tutorial_notebook import is_tutorial, open_tutorial
-from glassformer.interop.untrusted_files import inside
+from glassformer.interop.untrusted_files import inside, with_tensors
 from glassformer.model.directory import listed
 
 PICKLE_SUFFIXES = (".pt", ".pth", ".ckpt")
@@ -94,7 +94,7 @@ def _open(path: Path, allow_pickle: bool, source: str | None, target: str | None
 
 
 def _open_checkpoint(path: Path, source: str | None, target: str | None, heads: int | None) -> ImportedModel:
-    saved = read_torch_file(path, lambda key: key in CHECKPOINT_KEYS or "." in key)
+    saved = with_tensors(read_torch_file(path, lambda key: key in CHECKPOINT_KEYS or "." in key))
     if is_fairseq(saved):
         return open_fairseq(saved, path, source, target)
     if is_tutorial(saved):
