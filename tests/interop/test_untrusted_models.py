@@ -105,9 +105,10 @@ def tokenizer_json(kind: str, pieces: list[str]) -> dict[str, Any]:
     pieces = [*pieces, *CODES, "▁a", "▁"]
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     sign = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
-    words = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, sign, {"type": "Digits"}]}
+    words = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, sign]}
     spaces = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
-    forms = [{"type": "Precompiled", "precompiled_charsmap": CHARSMAP}, spaces, {"type": "NFKC"}, {"type": "Strip"}]
+    strip = {"type": "Strip", "strip_left": False, "strip_right": True}
+    forms = [{"type": "Precompiled", "precompiled_charsmap": CHARSMAP}, strip, spaces]
     after = [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}]
     template = {"single": after, "special_tokens": {"</s>": {"id": "</s>", "ids": [2], "tokens": ["</s>"]}}}
     of_bytes = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}

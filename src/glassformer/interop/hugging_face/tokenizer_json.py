@@ -13,7 +13,7 @@ from glassformer.data.imported_tokenizer import pieces_by_id
 from glassformer.data.tokenizer_pipeline import Pipeline, UnsupportedComponentError
 from glassformer.data.tokenizer_pipeline.added_tokens import AddedToken
 from glassformer.data.tokenizer_pipeline.component import Component, components_of
-from glassformer.data.tokenizer_pipeline.tokenizer_json_file import MAX_FILE_BYTES, parse_tokenizer_json
+from glassformer.data.tokenizer_pipeline.tokenizer_json_file import MAX_FILE_BYTES
 from glassformer.errors import DataError
 from glassformer.interop.bounded_files import EXTRA_PIECES
 from glassformer.interop.hugging_face.multilingual import (
@@ -43,7 +43,7 @@ def json_tokenizer(directory: Path, kind: str, config: ModelConfig) -> tuple[For
     path = inside(directory, FILE)
     content = read_bytes(path, MAX_FILE_BYTES)
     try:
-        pipeline = Pipeline.from_file(parse_tokenizer_json(content, config.vocab_size + EXTRA_PIECES))
+        pipeline = Pipeline(content, config.vocab_size + EXTRA_PIECES)
         vocabulary = pieces_by_id(_ids(pipeline, config.vocab_size), config.vocab_size)
         settings = _settings(directory, kind, config, pipeline, vocabulary)
     except UnsupportedComponentError as error:
@@ -146,7 +146,7 @@ def _special_tokens(pipeline: Pipeline) -> tuple[list[str], list[str]] | None:
 
 def _template(part: Component) -> tuple[list[str], list[str]]:
     match part.kind:
-        case "RobertaProcessing" | "BertProcessing":
+        case "RobertaProcessing":
             return [_named(part, "cls")], [_named(part, "sep")]
         case "TemplateProcessing":
             single = part.values.get("single")
