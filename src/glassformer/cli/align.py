@@ -10,7 +10,7 @@ import typer
 
 from glassformer.cli.common.line_io import WholeLineWriter, run_until_signal
 from glassformer.cli.common.progress_counter import ProgressCounter, with_progress
-from glassformer.cli.common.search_options import Model, SourceLanguage, TargetLanguage
+from glassformer.cli.common.search_options import Model, SourceFile, SourceLanguage, TargetLanguage, TranslationFile
 from glassformer.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -29,11 +29,8 @@ WORD_KINDS = {"apart": True, "spaces": False}  # whether punctuation is separate
 
 def align(
     model: Model,
-    source: Annotated[
-        Path,
-        typer.Option(metavar="FILE", help="Source sentences, one per line; or a .tsv or .jsonl file with both sides."),
-    ],
-    target: Annotated[Path | None, typer.Option(metavar="FILE", help="Their translations, line by line.")] = None,
+    source: SourceFile,
+    target: TranslationFile = None,
     gold: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Gold links, one line per pair: 0-0 1-2 sure, 3?4 or 3p4 possible."),

@@ -5,15 +5,13 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.common.search_options import SourceLanguage, TargetLanguage
+from glassformer.cli.common.search_options import AllowPickle, SourceLanguage, TargetLanguage
 
 
 def convert(
     source: Annotated[Path, typer.Argument(metavar="FROM", help="Another program's model: a directory or a file.")],
     target: Annotated[Path, typer.Argument(metavar="TO", help="Model directory to create.")],
-    allow_pickle: Annotated[
-        bool, typer.Option("--allow-pickle", help="Read torch.save files (.pt); no code in them is executed.")
-    ] = False,
+    allow_pickle: AllowPickle = False,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
     heads: Annotated[

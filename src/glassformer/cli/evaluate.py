@@ -15,6 +15,7 @@ from glassformer.cli.common.search_options import (
     LengthPenalty,
     Model,
     PrecisionName,
+    SourceFile,
     SplitAt,
     engine_from,
 )
@@ -31,10 +32,7 @@ SENTENCES_PER_GROUP = 1024  # translated together
 
 def evaluate(
     model: Model,
-    source: Annotated[
-        Path,
-        typer.Option(metavar="FILE", help="Source sentences, one per line; or a .tsv or .jsonl file with both sides."),
-    ],
+    source: SourceFile,
     reference: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Reference translations, line by line.")
     ] = None,

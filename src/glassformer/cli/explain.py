@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.common.search_options import Model, SourceLanguage, TargetLanguage
+from glassformer.cli.common.search_options import (
+    AllNumbersAsJSON,
+    AllowPickle,
+    Model,
+    SourceLanguage,
+    TargetLanguage,
+    panel,
+)
 from glassformer.errors import SettingsError
 
 if TYPE_CHECKING:
     from glassformer.translator import Translator
 
-# panels of the help
-WALK, PRONOUN, CROSS = "One attention head (the default)", "Pronoun resolution", "Cross-attention matrices"
+_walk_option, _pronoun_option, _cross_option = map(
+    panel, ("One attention head (the default)", "Pronoun resolution", "Cross-attention matrices")
+)
 DEFAULT_COUNT = 40
 OPTIONS_OF = {
     "walk": {"token", "at", "head", "target"},
@@ -31,18 +39,12 @@ def explain(
         typer.Argument(metavar="SENTENCE", help="Sentence to translate, in quotes; several with --cross-attention."),
     ] = None,
     token: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TOKEN", rich_help_panel=WALK, help="The token that attends, without ▁; it#2 is the second it."
-        ),
+        str | None, _walk_option(metavar="TOKEN", help="The token that attends, without ▁; it#2 is the second it.")
     ] = None,
     at: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=WALK, help="Attention, such as encoder.layers.1.self_attention."),
+        str | None, _walk_option(metavar="NAME", help="Attention, such as encoder.layers.1.self_attention.")
     ] = None,
-    head: Annotated[
-        int | None, typer.Option(metavar="N", rich_help_panel=WALK, help="Attention head, numbered from 0.")
-    ] = None,
+    head: Annotated[int | None, _walk_option(metavar="N", help="Attention head, numbered from 0.")] = None,
     target: Annotated[
         str | None,
         typer.Option(
@@ -51,70 +53,50 @@ def explain(
     ] = None,
     pronoun: Annotated[
         str | None,
-        typer.Option(
-            metavar="WORD",
-            rich_help_panel=PRONOUN,
-            help="Word to resolve, such as it: which noun does the model take it for?",
-        ),
+        _pronoun_option(metavar="WORD", help="Word to resolve, such as it: which noun does the model take it for?"),
     ] = None,
     candidates: Annotated[
         str | None,
-        typer.Option(
+        _pronoun_option(
             metavar="WORDS",
-            rich_help_panel=PRONOUN,
             help="Nouns of the sentence: animal,street. By default those after a determiner (the, a, ...).",
         ),
     ] = None,
     swap: Annotated[
         str | None,
-        typer.Option(
+        _pronoun_option(
             metavar="OLD=NEW",
-            rich_help_panel=PRONOUN,
             help="Replace a word for comparison: tired=wide. By default one that changes the pronoun is searched for.",
         ),
     ] = None,
     target_pronouns: Annotated[
         str | None,
-        typer.Option(
+        _pronoun_option(
             metavar="WORDS",
-            rich_help_panel=PRONOUN,
             help="Possible translations of the pronoun: es,sie,er; or by candidate: animal=es,street=sie.",
         ),
     ] = None,
     nouns: Annotated[
         str | None,
-        typer.Option(
-            metavar="WORDS",
-            rich_help_panel=PRONOUN,
-            help="Words to substitute for the candidates. By default words of the model's vocabulary.",
+        _pronoun_option(
+            metavar="WORDS", help="Words to substitute for the candidates. By default words of the model's vocabulary."
         ),
     ] = None,
-    tries: Annotated[
-        int, typer.Option(min=8, metavar="N", rich_help_panel=PRONOUN, help="Substitutes tried per candidate.")
-    ] = 84,
+    tries: Annotated[int, _pronoun_option(min=8, metavar="N", help="Substitutes tried per candidate.")] = 84,
     cross_attention: Annotated[
         bool,
-        typer.Option(
-            "--cross-attention",
-            rich_help_panel=CROSS,
-            help="Replace the decoder's W_K and W_V by other layers', and measure the effect.",
+        _cross_option(
+            "--cross-attention", help="Replace the decoder's W_K and W_V by other layers', and measure the effect."
         ),
     ] = False,
     source: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", rich_help_panel=CROSS, help="Sentences, one per line. The model street has built-in ones."
-        ),
+        Path | None, _cross_option(metavar="FILE", help="Sentences, one per line. The model street has built-in ones.")
     ] = None,
-    count: Annotated[
-        int, typer.Option(min=1, metavar="N", rich_help_panel=CROSS, help="Maximum number of sentences.")
-    ] = DEFAULT_COUNT,
+    count: Annotated[int, _cross_option(min=1, metavar="N", help="Maximum number of sentences.")] = DEFAULT_COUNT,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
-    allow_pickle: Annotated[
-        bool, typer.Option("--allow-pickle", help="Read torch.save files (.pt); no code in them is executed.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")] = False,
+    allow_pickle: AllowPickle = False,
+    as_json: AllNumbersAsJSON = False,
 ) -> None:
     """Explain a translation with the model's own numbers: attention, pronouns, cross-attention.
 
