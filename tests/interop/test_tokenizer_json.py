@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from transformers import PegasusTokenizer
 
-from glassformer.data import ForeignTokenizer
+from glassformer.data import ImportedTokenizer
 from glassformer.errors import DirectoryError
 from glassformer.inspection.alignment.word_spans import marks_of, words
-from glassformer.interop.format_detection import open_foreign
+from glassformer.interop.format_detection import open_imported
 from glassformer.interop.hugging_face import open_hugging_face, write_hugging_face
 from glassformer.interop.hugging_face.tokenizer_json import json_tokenizer
 from glassformer.model import ModelConfig, Transformer
@@ -113,7 +113,7 @@ def test_ids_have_their_text(saved, name):
 def test_kept_in_our_directory_it_is_the_same(saved, name, tmp_path):
     case = saved(name)
     case.ours.write(tmp_path / "tokenizer")
-    again = ForeignTokenizer.read(tmp_path / "tokenizer")
+    again = ImportedTokenizer.read(tmp_path / "tokenizer")
     assert again.files() == case.ours.files()
     for text in TEXTS:
         ids = case.ours.encode(text, "target")
@@ -197,7 +197,7 @@ def changed(saved, directory, change):
     content = json.loads((directory / "tokenizer.json").read_text())
     change(content)
     (directory / "tokenizer.json").write_text(json.dumps(content))
-    return open_foreign(directory, source_language=saved.languages[0], target_language=saved.languages[1])
+    return open_imported(directory, source_language=saved.languages[0], target_language=saved.languages[1])
 
 
 UNSUPPORTED = {

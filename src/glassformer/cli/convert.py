@@ -27,12 +27,12 @@ def convert(
     Firefox, fairseq, and the pytorch-seq2seq tutorial.
     """
     from glassformer.atomic_directory import building, refuse_existing
-    from glassformer.interop.format_detection import open_foreign
+    from glassformer.interop.format_detection import open_imported
     from glassformer.interop.model_card import card
     from glassformer.model.directory import write_model
 
     refuse_existing(target)
-    imported = open_foreign(
+    imported = open_imported(
         source,
         allow_pickle=allow_pickle,
         source_language=source_language,

@@ -23,7 +23,7 @@ CHECKPOINT_KEYS = ("model", "args", "cfg")
 """Keys of a fairseq checkpoint that are read; the optimiser state is skipped."""
 
 
-def open_foreign(
+def open_imported(
     path: Path,
     *,
     allow_pickle: bool = False,
@@ -50,7 +50,7 @@ def is_model_file(path: Path) -> bool:
     return path.suffix in (*PICKLE_SUFFIXES, *MARIAN_SUFFIXES)
 
 
-def is_foreign(path: Path) -> bool:
+def is_importable(path: Path) -> bool:
     """Whether there is something to detect a format of: an existing path, or a name that could be on the hub."""
     try:
         return path.exists() or is_hub_name(path.as_posix())
