@@ -1,4 +1,4 @@
-"""Subword segmenters and imported tokenizers: text is segmented as for the original model; bad files give our errors."""
+"""Subword segmenters and imported tokenizers: text is split as for the original model; bad files give our errors."""
 
 import io
 import itertools
