@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from glassformer.cli.common.line_io import one_line
+from glassformer.cli.common.line_io import groups_of, one_line
 from glassformer.cli.common.progress_counter import ProgressCounter
 from glassformer.cli.common.search_options import (
     BeamSize,
@@ -103,8 +103,7 @@ def _translations(
     translator = load(name, search=search, engine=engine, max_tokens=split_at)
     translations: list[str] = []
     with ProgressCounter(f"Translated by {name}:") as counter:
-        for start in range(0, len(texts), SENTENCES_PER_GROUP):
-            group = texts[start : start + SENTENCES_PER_GROUP]
+        for group in groups_of(texts, SENTENCES_PER_GROUP):
             translations += map(one_line, translator.translate(group))
             counter.add(len(group))
     return translations

@@ -114,7 +114,11 @@ def explain(
         raise SettingsError(f"Expected one sentence to explain, in quotes; there are {len(sentences)}.")
     if any(not text.strip() for text in sentences):
         raise SettingsError("The sentence is empty: there is nothing to explain.")
-    translator = _load(model, source_language, target_language, allow_pickle)
+    from glassformer.loading import load
+
+    translator = load(
+        model, source_language=source_language, target_language=target_language, allow_pickle=allow_pickle
+    )
     if cross_attention:
         explanation = _cross_attention(translator, model, sentences, source, target, count, as_json)
     elif pronoun is not None:
@@ -133,12 +137,6 @@ def refuse_unused_options(kind: str, given: list[str]) -> None:
         if kind == "walk":
             raise SettingsError(f"{names} has no effect here: leave it out, or add --pronoun or --cross-attention.")
         raise SettingsError(f"{names} has no effect with --{kind}: leave one of them out.")
-
-
-def _load(model: str, source_language: str | None, target_language: str | None, allow_pickle: bool) -> "Translator":
-    from glassformer.loading import load
-
-    return load(model, source_language=source_language, target_language=target_language, allow_pickle=allow_pickle)
 
 
 def _json(table: dict[str, Any]) -> str:

@@ -2,12 +2,11 @@
 
 import json
 import math
-from itertools import islice
 from typing import Annotated
 
 import typer
 
-from glassformer.cli.common.line_io import WholeLineWriter, run_until_signal
+from glassformer.cli.common.line_io import WholeLineWriter, groups_of, run_until_signal
 from glassformer.cli.common.progress_counter import ProgressCounter
 from glassformer.cli.common.search_options import LengthPenalty, Model, SourceFile, TranslationFile
 from glassformer.cli.translate import candidate_json
@@ -38,9 +37,9 @@ def score(
     translator = load(model, search=Beam(length_penalty=length_penalty))
 
     def work(out: WholeLineWriter) -> None:
-        log_probability, tokens, pairs = 0.0, 0, iter(data)
+        log_probability, tokens = 0.0, 0
         with ProgressCounter("Scored", beside_output=True) as counter:
-            while group := list(islice(pairs, PAIRS_PER_GROUP)):
+            for group in groups_of(data, PAIRS_PER_GROUP):
                 scored = translator.score([pair.source for pair in group], [pair.target for pair in group])
                 log_probability += sum(sum(candidate.log_probabilities) for candidate in scored)
                 tokens += sum(len(candidate.tokens) for candidate in scored)
