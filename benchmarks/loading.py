@@ -60,7 +60,7 @@ def _open(loader: str, folder: Path) -> tuple[float, float]:
     if loader == "transformers":
         from transformers import MarianMTModel as Theirs
     else:
-        from glassformer.interop.format_detection import open_foreign
+        from glassformer.interop.format_detection import open_imported
         from glassformer.model import load_model
     source = torch.tensor([SENTENCE])
     gc.collect()
@@ -70,7 +70,7 @@ def _open(loader: str, folder: Path) -> tuple[float, float]:
     if loader == "transformers":
         theirs = Theirs.from_pretrained(folder / "theirs").eval()
     else:
-        ours = load_model(folder / "ours") if loader.endswith("own format") else open_foreign(folder / "theirs").model
+        ours = load_model(folder / "ours") if loader.endswith("own format") else open_imported(folder / "theirs").model
     seconds = time.perf_counter() - start
     with torch.no_grad():
         theirs(input_ids=source, decoder_input_ids=source) if loader == "transformers" else ours(source, source)

@@ -68,11 +68,11 @@ def open_model(
         if tokenizer is not None:
             tokenizer = in_languages(tokenizer, source_language, target_language)
         return OpenedModel(name, load_model(directory), tokenizer, directory)
-    from glassformer.interop.format_detection import is_foreign, open_foreign  # imports much, so only when needed
+    from glassformer.interop.format_detection import is_importable, open_imported  # imports much, so only when needed
 
-    if not is_foreign(path):
+    if not is_importable(path):
         find_model(where)  # says that there is nothing of that name
-    imported = open_foreign(
+    imported = open_imported(
         path, allow_pickle=allow_pickle, source_language=source_language, target_language=target_language
     )
     return OpenedModel(name, imported.model, imported.tokenizer, None)

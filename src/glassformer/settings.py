@@ -4,7 +4,6 @@ Independent of what the settings are for.
 """
 
 import difflib
-import itertools
 import json
 import re
 import reprlib
@@ -14,7 +13,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from glassformer.errors import DirectoryError, SettingsError
 
@@ -33,6 +32,7 @@ class Settings(BaseModel):
         extra="forbid",
         strict=True,
         protected_namespaces=(),
+        use_attribute_docstrings=True,
         defer_build=True,  # validators are built at first use, not at import
     )
 
@@ -58,33 +58,9 @@ class Settings(BaseModel):
 
     @classmethod
     def meanings(cls) -> dict[str, str]:
-        """Descriptions of the options, from the strings below them; parsed on demand, as it would slow imports."""
-        import ast
-        import inspect
-        import textwrap
-
-        meanings = {}
-        for base in reversed([base for base in cls.__mro__ if issubclass(base, Settings)]):
-            [body] = ast.parse(textwrap.dedent(inspect.getsource(base))).body
-            assert isinstance(body, ast.ClassDef)
-            for option, below in itertools.pairwise(body.body):
-                if isinstance(option, ast.AnnAssign) and isinstance(option.target, ast.Name):
-                    text = (
-                        below.value.value
-                        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
-                        else ""
-                    )
-                    meanings[option.target.id] = " ".join(str(text).split())
-        return {name: meaning for name, meaning in meanings.items() if meaning and name in cls.model_fields}
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """pydantic's JSON schema with the descriptions added: the server's OpenAPI document shows them."""
-        schema = handler(core)
-        options = handler.resolve_ref_schema(schema)["properties"]
-        for name, meaning in cls.meanings().items():
-            options[name]["description"] = meaning
-        return schema
+        """Descriptions of the options, from the strings below them."""
+        fields = cls.model_fields.items()
+        return {name: " ".join(field.description.split()) for name, field in fields if field.description}
 
     def as_json(self) -> str:
         """The settings as JSON: every option, including derived ones, one per line."""

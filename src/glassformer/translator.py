@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from glassformer import decoding
-from glassformer.data import AnyTokenizer, ForeignTokenizer, IdsOnly
+from glassformer.data import AnyTokenizer, IdsOnly, ImportedTokenizer
 from glassformer.data.sentence_splitting import split
 from glassformer.decoding import Beam, Hypothesis, PlainStepModel, Request, SearchSettings
 from glassformer.decoding.hypothesis import penalised
@@ -224,7 +224,7 @@ def in_languages(tokenizer: AnyTokenizer, source: str | None, target: str | None
     """A tokenizer set to these languages; None leaves a language unchanged."""
     if source is None and target is None:
         return tokenizer
-    if not isinstance(tokenizer, ForeignTokenizer):
+    if not isinstance(tokenizer, ImportedTokenizer):
         raise InputError(
             f"This model does not support the language {source or target!r}: it was trained for one language pair. "
             "Leave out the language options."

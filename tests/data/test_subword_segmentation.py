@@ -1,4 +1,4 @@
-"""Subword segmenters and foreign tokenizers: text is segmented as for the original model; bad files give our errors."""
+"""Subword segmenters and imported tokenizers: text is split as for the original model; bad files give our errors."""
 
 import io
 import itertools
@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.builtin import street
-from glassformer.data import ForeignSettings, ForeignTokenizer, IdsOnly, read_tokenizer
+from glassformer.data import IdsOnly, ImportedTokenizer, ImportedTokenizerSettings, read_tokenizer
 from glassformer.data.imported_tokenizer import SOURCE, TARGET, pieces_by_id
 from glassformer.data.subword_segmentation import (
     ByteLevelSegmenter,
@@ -216,7 +216,7 @@ def tokenizers(models):
     separate = {"source": ["<pad>", *own["source"]], "target": [*own["target"], ">>de<<", "<pad>"]}
     plain = {"after_source": ["</s>"], "after_target": ["</s>"], "hidden": ["<pad>"]}
     languages = {"languages": {"en": "__en__", "de": "__de__", "fr": "__fr__"}, "source_language": "en"}
-    multilingual = ForeignSettings(
+    multilingual = ImportedTokenizerSettings(
         cut="sentencepiece",
         joint=True,
         before_source=[SOURCE],
@@ -236,23 +236,29 @@ def tokenizers(models):
         "Ġthe",
     ]
     return {
-        "separate": ForeignTokenizer(ForeignSettings(cut="sentencepiece", joint=False, **plain), separate, models),
-        "joint": ForeignTokenizer(
-            ForeignSettings(cut="sentencepiece", joint=True, **plain, opening=[">>", "<<"]),
+        "separate": ImportedTokenizer(
+            ImportedTokenizerSettings(cut="sentencepiece", joint=False, **plain), separate, models
+        ),
+        "joint": ImportedTokenizer(
+            ImportedTokenizerSettings(cut="sentencepiece", joint=True, **plain, opening=[">>", "<<"]),
             {side: [*dict.fromkeys([*own["source"], *own["target"], ">>de<<"])] for side in models},
             models,
         ),
-        "multilingual": ForeignTokenizer.joint(
+        "multilingual": ImportedTokenizer.joint(
             multilingual, pieces_by_id(numbers(more), len(more) + 3), models["source"]
         ),
-        "bytes": ForeignTokenizer.joint(
-            ForeignSettings(cut="byte-level", joint=True, **plain), [*dict.fromkeys(every)], merges
+        "bytes": ImportedTokenizer.joint(
+            ImportedTokenizerSettings(cut="byte-level", joint=True, **plain), [*dict.fromkeys(every)], merges
         ),
-        "codes": ForeignTokenizer.joint(
-            ForeignSettings(cut="subword-nmt", joint=True, **plain), ["<unk>", "</s>", "<pad>", *pieces], codes()
+        "codes": ImportedTokenizer.joint(
+            ImportedTokenizerSettings(cut="subword-nmt", joint=True, **plain),
+            ["<unk>", "</s>", "<pad>", *pieces],
+            codes(),
         ),
-        "words": ForeignTokenizer.joint(
-            ForeignSettings(cut="words", joint=True, **plain), ["<unk>", "</s>", *dict.fromkeys(TEXT.split())], b""
+        "words": ImportedTokenizer.joint(
+            ImportedTokenizerSettings(cut="words", joint=True, **plain),
+            ["<unk>", "</s>", *dict.fromkeys(TEXT.split())],
+            b"",
         ),
     }
 
@@ -280,7 +286,7 @@ def test_it_survives_its_files_and_a_trip_to_another_process(made, tmp_path, kin
     tokenizer = made[kind]
     tokenizer.write(tmp_path / "tokenizer")
     for again in (read_tokenizer(tmp_path / "tokenizer"), pickle.loads(pickle.dumps(tokenizer))):
-        assert isinstance(again, ForeignTokenizer)
+        assert isinstance(again, ImportedTokenizer)
         assert again.settings == tokenizer.settings
         assert again.files() == tokenizer.files()
         for text, side in itertools.product(TEXTS, ("source", "target")):
@@ -360,7 +366,7 @@ def test_a_language_that_is_not_known_is_one_sentence(made):
         made["multilingual"].with_languages("xx", "de")
     with pytest.raises(InputError, match="trained for one language pair"):
         made["joint"].with_languages(None, "de")
-    unsaid = ForeignTokenizer(
+    unsaid = ImportedTokenizer(
         made["multilingual"].settings.model_copy(update={"target_language": None}),
         made["multilingual"]._vocabularies,
         made["multilingual"]._models,
@@ -368,13 +374,13 @@ def test_a_language_that_is_not_known_is_one_sentence(made):
     with pytest.raises(InputError, match="choose two of them"):
         unsaid.encode("a", "target")
     with pytest.raises(DataError, match="the language 'xx' has no language token"):
-        ForeignTokenizer(
+        ImportedTokenizer(
             unsaid.settings.model_copy(update={"source_language": "xx"}), unsaid._vocabularies, unsaid._models
         )
 
 
 def test_a_language_that_cannot_be_chosen_is_one_sentence(made):
-    fixed = ForeignTokenizer(
+    fixed = ImportedTokenizer(
         made["multilingual"].settings.model_copy(update={"before_target": []}),
         made["multilingual"]._vocabularies,
         made["multilingual"]._models,
@@ -405,7 +411,7 @@ def test_vocabularies_that_cannot_be(made):
     tokenizer = made["words"]
     for vocabulary, complaint in ((["a", "</s>"], "has no '<unk>'"), (["<unk>", "\ud800"], "an unpaired surrogate")):
         with pytest.raises(DataError, match=complaint):
-            ForeignTokenizer.joint(tokenizer.settings, vocabulary, b"")
+            ImportedTokenizer.joint(tokenizer.settings, vocabulary, b"")
 
 
 def test_a_model_without_a_tokenizer_says_so():
@@ -440,7 +446,7 @@ def test_a_damaged_file_is_an_error_of_ours_or_harmless(made, tmp_path_factory, 
         content[place:place] = data.draw(st.binary(min_size=1, max_size=8))
     (folder / name).write_bytes(content)
     try:
-        tokenizer = ForeignTokenizer.read(folder)
+        tokenizer = ImportedTokenizer.read(folder)
         for side in ("source", "target"):
             tokenizer.decode(tokenizer.encode("The <xy> dog's  Straße", side), side)
             tokenizer.decode(range(tokenizer.vocab_size(side)), side)
@@ -456,7 +462,7 @@ def test_a_missing_file_is_one_sentence(made, tmp_path, name):
     made["joint"].write(tmp_path / "tokenizer")
     (tmp_path / "tokenizer" / name).unlink()
     with pytest.raises(GlassformerError, match=f"{name} cannot be read"):
-        ForeignTokenizer.read(tmp_path / "tokenizer")
+        ImportedTokenizer.read(tmp_path / "tokenizer")
 
 
 @pytest.mark.parametrize("content", ["{}", "[1]", '"a"', "[" * 100_000, '["\\ud800"]', "[]", "null"])
@@ -464,7 +470,7 @@ def test_a_file_that_is_no_vocabulary_is_one_sentence(made, tmp_path, content):
     made["joint"].write(tmp_path / "tokenizer")
     (tmp_path / "tokenizer/joint.json").write_text(content)
     with pytest.raises(GlassformerError, match="vocabulary"):
-        ForeignTokenizer.read(tmp_path / "tokenizer")
+        ImportedTokenizer.read(tmp_path / "tokenizer")
 
 
 @pytest.mark.parametrize(
@@ -483,4 +489,4 @@ def test_settings_that_make_no_sense_are_one_sentence(made, tmp_path, change):
     path = tmp_path / "tokenizer/tokenizer.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(GlassformerError):
-        ForeignTokenizer.read(tmp_path / "tokenizer")
+        ImportedTokenizer.read(tmp_path / "tokenizer")

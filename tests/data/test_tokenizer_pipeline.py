@@ -48,6 +48,10 @@ def charsmap(rule):
     return proto.normalizer_spec.precompiled_charsmap
 
 
+def strip_right():
+    return normalizers.Strip(left=False, right=True)
+
+
 NORMALIZERS = {
     "none": lambda: None,
     "nmt_nfkc": lambda: normalizers.Precompiled(charsmap("nmt_nfkc")),
@@ -58,10 +62,10 @@ NORMALIZERS = {
     "Pegasus": lambda: normalizers.Sequence(
         [normalizers.Replace(Regex(r"\n"), " "), normalizers.Replace(Regex(" {2,}"), " ")]
     ),
-    "Llama": lambda: normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]),
-    "NFKC": lambda: normalizers.Sequence([normalizers.NFKC(), normalizers.Strip(), normalizers.Lowercase()]),
-    "NFD": lambda: normalizers.Sequence([normalizers.NFD(), normalizers.Strip(left=False)]),
-    "spaces": lambda: normalizers.Replace(Regex(r"\s+"), "▁"),
+    "mBART": lambda: normalizers.Sequence(
+        [normalizers.Precompiled(charsmap("nmt_nfkc")), strip_right(), normalizers.Replace(Regex(" {2,}"), "▁")]
+    ),
+    "spaces": lambda: normalizers.Sequence([strip_right(), normalizers.Replace(" ", "▁")]),
 }
 PRE_TOKENIZERS = {
     "none": lambda: None,
@@ -75,24 +79,13 @@ PRE_TOKENIZERS = {
     "bytes": lambda: pre_tokenizers.ByteLevel(add_prefix_space=False),
     "bytes, prefixed": lambda: pre_tokenizers.ByteLevel(),
     "bytes, whole": lambda: pre_tokenizers.ByteLevel(use_regex=False),
-    "digits": lambda: pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.Metaspace()]
-    ),
-    "numbers": lambda: pre_tokenizers.Digits(),
-    "signs": lambda: pre_tokenizers.Punctuation("contiguous"),
-    "signs before": lambda: pre_tokenizers.Punctuation("merged_with_previous"),
-    "split": lambda: pre_tokenizers.Split(" ", "merged_with_next"),
-    "split away": lambda: pre_tokenizers.Split(Regex(r"\s+"), "removed"),
 }
 DECODERS = {
     "none": lambda: None,
     "metaspace": lambda: decoders.Metaspace(),
     "never": lambda: decoders.Metaspace(prepend_scheme="never"),
     "bytes": lambda: decoders.ByteLevel(),
-    "Llama": lambda: decoders.Sequence(
-        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
-    ),
-    "strips": lambda: decoders.Sequence([decoders.Strip("a", 2, 0), decoders.Metaspace()]),
+    "byte tokens": lambda: decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]),
 }
 ADDED = [
     AddedToken("[new]", normalized=True, single_word=False),
@@ -116,7 +109,7 @@ def trained(kind, pre_tokenizer, options):
             vocab_size=500, special_tokens=special, unk_token="<unk>", show_progress=False
         )
     else:
-        made = Tokenizer(models.BPE(unk_token="<unk>", **options))
+        made = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=options["fuse_unk"]))
         trainer = trainers.BpeTrainer(vocab_size=500, special_tokens=special, show_progress=False)
     made.pre_tokenizer = PRE_TOKENIZERS[pre_tokenizer]()
     made.train_from_iterator(LINES[:-1] * 5, trainer)
@@ -126,7 +119,7 @@ def trained(kind, pre_tokenizer, options):
 @functools.cache
 def content(kind, normalizer, pre_tokenizer, decoder, fallback, fused):
     written = json.loads(trained(kind, pre_tokenizer, {"byte_fallback": fallback, "fuse_unk": fused}))
-    written["model"]["byte_fallback"] = fallback
+    written["model"]["byte_fallback"] = fallback and kind == "unigram"
     written["added_tokens"] = []
     made = Tokenizer.from_str(json.dumps(written))
     if NORMALIZERS[normalizer]() is not None:

@@ -7,7 +7,7 @@ from torch import nn
 import glassformer
 from glassformer.errors import GlassformerError, InputError
 from glassformer.interop.fairseq import NAMES
-from glassformer.interop.format_detection import open_foreign
+from glassformer.interop.format_detection import open_imported
 from glassformer.interop.hugging_face import write_hugging_face
 from glassformer.model import ModelConfig, save_model
 from tests.interop.hugging_face_models import FAMILIES
@@ -156,8 +156,8 @@ def test_a_model_of_the_tutorial_opens(heads, tmp_path):
     theirs = Seq2Seq(31, 29, 16, heads, 24, layers=2).eval()
     torch.save(theirs.state_dict(), tmp_path / "tut6-model.pt")
     with pytest.raises(InputError, match=r"`glassformer convert --allow-pickle` .* without running any code"):
-        open_foreign(tmp_path / "tut6-model.pt")
-    opened = open_foreign(tmp_path / "tut6-model.pt", allow_pickle=True, heads=None if heads == 8 else heads)
+        open_imported(tmp_path / "tut6-model.pt")
+    opened = open_imported(tmp_path / "tut6-model.pt", allow_pickle=True, heads=None if heads == 8 else heads)
     config = opened.model.config
     source, target = sources(config, [7, 4], heads), targets(config, [6, 6], heads)
     with torch.no_grad():
@@ -188,7 +188,7 @@ def fairseq_run(directory, seed=0):
 
 def test_a_run_of_fairseq_opens_with_its_dictionaries_and_codes(tmp_path):
     expected = fairseq_run(tmp_path)
-    opened = open_foreign(tmp_path, allow_pickle=True)
+    opened = open_imported(tmp_path, allow_pickle=True)
     for (name, weight), (other, same) in zip(expected.named_parameters(), opened.model.named_parameters(), strict=True):
         assert name == other
         assert torch.equal(weight, same)
@@ -202,7 +202,7 @@ def test_an_unsupported_option_is_refused_by_name(tmp_path):
     saved["cfg"]["model"] |= {"no_cross_attention": True, "encoder_embed_dim": 16}
     torch.save(saved, tmp_path / "checkpoint_best.pt")
     with pytest.raises(InputError, match="no_cross_attention = True, which is not supported"):
-        open_foreign(tmp_path, allow_pickle=True)
+        open_imported(tmp_path, allow_pickle=True)
 
 
 def test_unknown_and_missing_tensors_are_named(tmp_path):
@@ -212,12 +212,12 @@ def test_unknown_and_missing_tensors_are_named(tmp_path):
     saved["model"]["decoder.surprise"] = torch.zeros(3)
     torch.save(saved, tmp_path / "checkpoint_best.pt")
     with pytest.raises(GlassformerError, match=r"does not have: decoder.surprise, encoder.layers.0.gate.weight\."):
-        open_foreign(tmp_path, allow_pickle=True)
+        open_imported(tmp_path, allow_pickle=True)
     del saved["model"]["encoder.layers.0.gate.weight"], saved["model"]["decoder.surprise"]
     del saved["model"]["encoder.layers.1.fc1.bias"]
     torch.save(saved, tmp_path / "checkpoint_best.pt")
     with pytest.raises(GlassformerError, match=r"missing: encoder.layers.1.feed_forward.up_proj.bias"):
-        open_foreign(tmp_path, allow_pickle=True)
+        open_imported(tmp_path, allow_pickle=True)
 
 
 @pytest.mark.parametrize("what", ["nothing", "empty", "ours"])
@@ -227,7 +227,7 @@ def test_other_directories_are_refused_in_one_sentence(what, tmp_path):
     if what == "ours":
         save_model(build(ModelConfig(vocab_size=9, d_model=4, n_heads=1), dtype=torch.float32), tmp_path / what)
     with pytest.raises(GlassformerError, match=str(tmp_path / what)):
-        open_foreign(tmp_path / what)
+        open_imported(tmp_path / what)
 
 
 def test_a_hub_that_cannot_be_reached_is_not_blamed_on_the_name(monkeypatch):

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from transformers import PegasusTokenizer
 
-from glassformer.data import ForeignTokenizer
+from glassformer.data import ImportedTokenizer
 from glassformer.errors import DirectoryError
 from glassformer.inspection.alignment.word_spans import marks_of, words
-from glassformer.interop.format_detection import open_foreign
+from glassformer.interop.format_detection import open_imported
 from glassformer.interop.hugging_face import open_hugging_face, write_hugging_face
 from glassformer.interop.hugging_face.tokenizer_json import json_tokenizer
 from glassformer.model import ModelConfig, Transformer
@@ -113,7 +113,7 @@ def test_ids_have_their_text(saved, name):
 def test_kept_in_our_directory_it_is_the_same(saved, name, tmp_path):
     case = saved(name)
     case.ours.write(tmp_path / "tokenizer")
-    again = ForeignTokenizer.read(tmp_path / "tokenizer")
+    again = ImportedTokenizer.read(tmp_path / "tokenizer")
     assert again.files() == case.ours.files()
     for text in TEXTS:
         ids = case.ours.encode(text, "target")
@@ -197,7 +197,7 @@ def changed(saved, directory, change):
     content = json.loads((directory / "tokenizer.json").read_text())
     change(content)
     (directory / "tokenizer.json").write_text(json.dumps(content))
-    return open_foreign(directory, source_language=saved.languages[0], target_language=saved.languages[1])
+    return open_imported(directory, source_language=saved.languages[0], target_language=saved.languages[1])
 
 
 UNSUPPORTED = {
@@ -206,9 +206,11 @@ UNSUPPORTED = {
         normalizer={"type": "Replace", "pattern": {"Regex": "(a+)+"}, "content": ""}
     ),
     "pre_tokenizer has type 'UnicodeScripts'": lambda file: file.update(pre_tokenizer={"type": "UnicodeScripts"}),
-    "pre_tokenizer is an inverted Split": lambda file: file.update(
-        pre_tokenizer={"type": "Split", "pattern": {"String": " "}, "behavior": "Removed", "invert": True}
+    "normalizer has type 'NFKC'": lambda file: file.update(normalizer={"type": "NFKC"}),
+    "normalizer has strip_left = True": lambda file: file.update(
+        normalizer={"type": "Strip", "strip_left": True, "strip_right": True}
     ),
+    "pre_tokenizer has type 'Digits'": lambda file: file.update(pre_tokenizer={"type": "Digits"}),
     "model has type 'WordPiece'": lambda file: file["model"].update(type="WordPiece"),
     "decoder has type 'CTC'": lambda file: file.update(decoder={"type": "CTC"}),
     "post_processor has type 'Mine'": lambda file: file.update(post_processor={"type": "Mine"}),
@@ -224,10 +226,11 @@ def test_an_unsupported_component_is_named_and_the_model_takes_ids(saved, compla
     assert note.endswith(" The model takes token ids, not text.")
 
 
-def test_dropped_merges_are_refused(saved, tmp_path):
-    opened = changed(saved("bart"), tmp_path, lambda file: file["model"].update(dropout=0.1))
+@pytest.mark.parametrize(("option", "value"), [("dropout", 0.1), ("byte_fallback", True), ("ignore_merges", True)])
+def test_unsupported_options_of_bpe_are_named(saved, tmp_path, option, value):
+    opened = changed(saved("bart"), tmp_path, lambda file: file["model"].update({option: value}))
     assert opened.tokenizer is None
-    assert "has dropout = 0.1" in opened.notes[0]
+    assert f"has {option} = {value}" in opened.notes[0]
 
 
 WRONG = {

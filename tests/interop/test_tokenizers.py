@@ -29,7 +29,7 @@ from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES as
 from transformers.tokenization_utils_base import generate_merges
 
 from glassformer.builtin import street
-from glassformer.data import ForeignSettings, ForeignTokenizer, Pair, TokenizerSettings, train_tokenizer
+from glassformer.data import ImportedTokenizer, ImportedTokenizerSettings, Pair, TokenizerSettings, train_tokenizer
 from glassformer.errors import InputError
 from glassformer.interop.hugging_face import open_hugging_face, write_hugging_face
 from glassformer.interop.hugging_face.pretrained_directory import FAMILIES, read_options
@@ -466,7 +466,7 @@ def test_marians_nameless_padding_token_still_pads(tmp_path):
     model = common("unigram", 1, -1, 0, -1)
     pieces = [*pieces_of(model), f"<no. {len(pieces_of(model))}>"]
     plain = {"after_source": ["</s>"], "after_target": ["</s>"], "hidden": pieces[-1:]}
-    ours = ForeignTokenizer.joint(ForeignSettings(cut="sentencepiece", joint=True, **plain), pieces, model)
+    ours = ImportedTokenizer.joint(ImportedTokenizerSettings(cut="sentencepiece", joint=True, **plain), pieces, model)
     last = len(pieces) - 1
     config = ModelConfig(**{**small("marian"), "vocab_size": len(pieces), "pad_id": last, "bos_id": last})
     write_hugging_face(Transformer(config), ours, tmp_path)

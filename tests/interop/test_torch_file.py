@@ -28,16 +28,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+import glassformer
 from glassformer.errors import DirectoryError, GlassformerError, InputError
-from glassformer.interop import torch_file, torch_pickle
-from glassformer.interop.torch_file import read_torch_file
+from glassformer.interop.torch_file import sandbox, torch_file_reader
+from glassformer.interop.torch_file.pickle_description import describe
+from glassformer.interop.torch_file.pickled_names import STORAGES
+from glassformer.interop.torch_file.torch_file_reader import SavedTensor, read_torch_file
+from glassformer.interop.untrusted_files import with_tensors
 from tests.examples import max_examples, seeded_random
 from tests.interop.mutations import MUTATIONS
+from tests.processes import run_fresh
 
 SHARES = 8
 FORMATS = ["zip", "legacy"]
-DTYPES = {"zip": [torch_file.DTYPES[name] for name in sorted(torch_file.DTYPES)]}
-DTYPES["legacy"] = [torch_file.DTYPES[name] for name, _ in torch_pickle.STORAGES.values()]
+DTYPES = {"zip": [getattr(torch, name) for name in sorted(torch_file_reader.DTYPES)]}
+DTYPES["legacy"] = [getattr(torch, name) for name, _ in STORAGES.values()]
 """torch.save writes newer dtypes into the legacy format as well, but torch.load cannot read them from there."""
 
 
@@ -52,15 +57,22 @@ def bits(tensor):
 
 
 def assert_same(ours, theirs):
-    """Equal in value, type and order; theirs as torch.load returns it, ours as plain data."""
+    """Equal in value, type and order; theirs as torch.load returns it, ours as plain data and arrays."""
     if isinstance(theirs, Tensor):
-        assert type(ours) is Tensor
-        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
-        assert ours.numel() == 0 or ours.stride() == theirs.stride()
-        assert not ours.requires_grad
-        assert bits(ours) == bits(theirs)
+        assert type(ours) is SavedTensor
+        tensor = with_tensors(ours)
+        assert type(tensor) is Tensor
+        assert (tensor.dtype, tensor.shape) == (theirs.dtype, theirs.shape)
+        assert tensor.numel() == 0 or tensor.stride() == theirs.stride()
+        assert tensor.numel() == 0 or tensor.data_ptr() == ours.array.ctypes.data
+        assert not tensor.requires_grad
+        assert ours.array.tobytes() == bits(tensor) == bits(theirs)
+    elif isinstance(theirs, torch.dtype):
+        assert ours == str(theirs)
     elif isinstance(theirs, np.ndarray):
-        assert torch.equal(ours, torch.from_numpy(theirs))
+        assert type(ours) is np.ndarray
+        assert ours.dtype == theirs.dtype
+        assert np.array_equal(ours, theirs)
     elif isinstance(theirs, np.generic):
         assert ours == theirs.item()
         assert type(ours) is type(theirs.item())
@@ -84,8 +96,8 @@ def assert_same(ours, theirs):
 
 
 def tensors_of(saved):
-    """All tensors in a checkpoint, in order."""
-    if isinstance(saved, Tensor):
+    """All tensors in a checkpoint, in order: torch's or ours."""
+    if isinstance(saved, Tensor | SavedTensor):
         yield saved
     elif isinstance(saved, dict | argparse.Namespace):
         for value in (saved if isinstance(saved, dict) else vars(saved)).values():
@@ -97,12 +109,21 @@ def tensors_of(saved):
 
 def sharing(saved):
     """For each pair of tensors: whether they are one object, and their distance if they share a storage."""
-    pairs = itertools.combinations([tensor for tensor in tensors_of(saved) if tensor.numel()], 2)
-    return [(a is b, a.data_ptr() - b.data_ptr() if shared(a, b) else None) for a, b in pairs]
+    pairs = itertools.combinations([tensor for tensor in tensors_of(saved) if address(tensor)], 2)
+    return [(a is b, address(a) - address(b) if shared(a, b) else None) for a, b in pairs]
+
+
+def address(tensor):
+    """Where the first element is in memory; None without elements."""
+    if isinstance(tensor, Tensor):
+        return tensor.data_ptr() if tensor.numel() else None
+    return tensor.array.ctypes.data if tensor.array.size else None
 
 
 def shared(a, b):
-    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+    if isinstance(a, Tensor):
+        return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+    return a.array.base is b.array.base is not None
 
 
 # ---- parity with torch.load ------------------------------------------------------------------------------------------
@@ -190,7 +211,7 @@ def test_a_model_with_tied_weights_keeps_them_tied(tmp_path, form):
     found = read_torch_file(save({"model": model.state_dict()}, tmp_path / "tied.pt", form))["model"]
     assert list(found) == ["embedding.weight", "output.weight"]
     assert shared(*found.values())
-    assert torch.equal(found["output.weight"], model.output.weight)
+    assert torch.equal(with_tensors(found)["output.weight"], model.output.weight)
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -198,7 +219,7 @@ def test_a_storage_by_itself_is_a_tensor(tmp_path, form):
     base = torch.arange(6.0)
     storage = torch.storage.TypedStorage(wrap_storage=base.untyped_storage(), dtype=base.dtype, _internal=True)
     found = read_torch_file(save({"storage": storage, "half": base[3:]}, tmp_path / "storage.pt", form))
-    assert torch.equal(found["storage"], base)
+    assert torch.equal(with_tensors(found["storage"]), base)
     assert shared(*found.values())
 
 
@@ -230,8 +251,8 @@ def test_a_file_without_checksums_is_read(tmp_path):
 def test_tensors_are_mapped_and_the_file_stays_as_it_is(tmp_path):
     path = save({"a": torch.arange(100.0)}, tmp_path / "any.pt")
     before = path.read_bytes()
-    found = read_torch_file(path)["a"]
-    assert found.data_ptr() % torch_file.ALIGNMENT == 0
+    found = with_tensors(read_torch_file(path)["a"])
+    assert found.data_ptr() % torch_file_reader.ALIGNMENT == 0
     found.zero_()
     assert path.read_bytes() == before
     path.unlink()  # the mapping does not need the file name
@@ -249,7 +270,7 @@ def test_reading_costs_no_more_memory_than_the_file(tmp_path, form, times):
     path = save({"model": {str(n): torch.ones(2**20) for n in range(32)}}, tmp_path / "large.pt", form)
     read_torch_file(save({}, tmp_path / "small.pt"))  # one-time costs of a first call
     before = anonymous_bytes()
-    found = read_torch_file(path)
+    found = with_tensors(read_torch_file(path))
     assert anonymous_bytes() - before < times * path.stat().st_size
     assert all(tensor.sum() == 2**20 for tensor in found["model"].values())
 
@@ -455,7 +476,7 @@ def test_attacks_are_refused_and_do_not_run(tmp_path, name, form):
     assert set(events) <= {"open", "subprocess.Popen"}
     assert events.count("subprocess.Popen") == 1  # our own
     with path.open("rb") as file:
-        refusal, events = under_watch(torch_pickle.describe, file.fileno(), path.stat().st_size)
+        refusal, events = under_watch(describe, file.fileno(), path.stat().st_size)
     assert isinstance(refusal, Exception)
     assert events == []
     assert not mark.exists()
@@ -485,7 +506,7 @@ ACTIONS = {
     "system": "__import__('posix').system('true')",
     "import": "__import__('socket')",
     "compile": "eval('1 + ' + str(size))",
-    "memory": "try: bytearray(200 * 2**20)\nexcept MemoryError: torch_pickle.os._exit(4)",
+    "memory": "try: bytearray(200 * 2**20)\nexcept MemoryError: sandbox.os._exit(4)",
     "time": "for _ in iter(int, 1): pass",
 }
 
@@ -495,13 +516,28 @@ def test_the_process_may_do_nothing_else(action):
     """Even if code ran in it, the sandbox would stop it."""
     if (action, sys.platform) == ("memory", "darwin"):
         pytest.skip("macOS limits no memory")
-    here = str(Path(torch_pickle.__file__).parent)
-    code = f"import sys; sys.path.append({here!r}); import torch_pickle; size = 1; torch_pickle.confine(size, 1)\n"
-    command = [sys.executable, "-I", "-S", "-B", "-c", code + ACTIONS[action] + "\ntorch_pickle.os.write(1, b'did it')"]
+    here = str(Path(glassformer.__file__).parents[1])
+    code = f"import sys; sys.path.append({here!r}); from glassformer.interop.torch_file import sandbox\n"
+    code += f"size = 1; sandbox.confine(size, 1)\n{ACTIONS[action]}\nsandbox.os.write(1, b'did it')"
+    command = [sys.executable, "-I", "-S", "-B", "-c", code]
     done = subprocess.run(command, capture_output=True, timeout=60, check=False)
     assert done.stdout == b""
     ended = {"memory": [4], "time": [-signal.SIGKILL, -signal.SIGXCPU]}
-    assert done.returncode in ended.get(action, [torch_pickle.EXIT_FORBIDDEN])
+    assert done.returncode in ended.get(action, [sandbox.EXIT_FORBIDDEN])
+
+
+def test_reading_needs_no_torch(tmp_path):
+    """Neither the reader nor the subprocess; a tensor is made by who needs one."""
+    path = save({"model": {"a": torch.arange(3.0), "b": torch.ones(2, dtype=torch.bfloat16)}}, tmp_path / "any.pt")
+    printed = run_fresh(f"""
+        import sys
+        from pathlib import Path
+        from glassformer.interop.torch_file.torch_file_reader import read_torch_file
+        saved = read_torch_file(Path({str(path)!r}))["model"]
+        print([(name, array.dtype.name, array.tolist()) for array, name in saved.values()])
+        assert "torch" not in sys.modules
+    """)
+    assert printed.strip() == "[('float32', 'float32', [0.0, 1.0, 2.0]), ('bfloat16', 'uint16', [16256, 16256])]"
 
 
 # ---- excessive memory and time ---------------------------------------------------------------------------------------
@@ -690,7 +726,7 @@ def test_offsets_beyond_32_bits_are_read(tmp_path):
         file.seek(hole)
         file.write(good[head:central] + listed + wide + changed(good[end:], 12, b"\xff" * 8))
     found = read_torch_file(tmp_path / "large.pt")["model"]
-    assert found.tolist() == [0.0, 0.0, 0.0, 2.0]
+    assert found.array.tolist() == [0.0, 0.0, 0.0, 2.0]
 
 
 # ---- other files -----------------------------------------------------------------------------------------------------
@@ -800,14 +836,14 @@ def claims():
 
 def as_described(path, monkeypatch, description):
     path.write_bytes(b"\0" * 4096)
-    monkeypatch.setattr(torch_file, "_describe", lambda *_: json.loads(json.dumps(description)))
+    monkeypatch.setattr(torch_file_reader, "_describe", lambda *_: json.loads(json.dumps(description)))
     return read_torch_file(path)
 
 
 @pytest.mark.parametrize("number", range(len(claims()[1])))
 def test_every_number_of_a_description_is_checked(tmp_path, monkeypatch, number):
     good, changes = claims()
-    assert torch.equal(as_described(tmp_path / "any.pt", monkeypatch, good)["a"], torch.zeros(4))
+    assert_same(as_described(tmp_path / "any.pt", monkeypatch, good), {"a": torch.zeros(4)})
     part, change = changes[number]
     with pytest.raises(DirectoryError):
         as_described(tmp_path / "any.pt", monkeypatch, {**good, part: change})
@@ -827,7 +863,7 @@ def test_every_number_of_a_description_is_checked(tmp_path, monkeypatch, number)
 )
 def test_a_process_that_misbehaves_is_ended(tmp_path, monkeypatch, code):
     path = save({"a": 1}, tmp_path / "any.pt")
-    monkeypatch.setattr(torch_file, "CHILD_CODE", code)
+    monkeypatch.setattr(torch_file_reader, "CHILD_CODE", code)
     with pytest.raises(DirectoryError, match="took more time or memory than a state dict needs"):
         read_torch_file(path)
 

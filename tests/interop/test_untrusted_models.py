@@ -29,7 +29,7 @@ import glassformer
 from glassformer.atomic_directory import MANIFEST, building
 from glassformer.errors import DirectoryError, GlassformerError
 from glassformer.interop.fairseq import NAMES, open_fairseq
-from glassformer.interop.format_detection import open_foreign
+from glassformer.interop.format_detection import open_imported
 from glassformer.interop.hugging_face import write_hugging_face
 from glassformer.interop.tutorial_notebook import NAMES as TUTORIAL
 from glassformer.interop.tutorial_notebook import open_tutorial
@@ -105,9 +105,10 @@ def tokenizer_json(kind: str, pieces: list[str]) -> dict[str, Any]:
     pieces = [*pieces, *CODES, "▁a", "▁"]
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     sign = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
-    words = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, sign, {"type": "Digits"}]}
+    words = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, sign]}
     spaces = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
-    forms = [{"type": "Precompiled", "precompiled_charsmap": CHARSMAP}, spaces, {"type": "NFKC"}, {"type": "Strip"}]
+    strip = {"type": "Strip", "strip_left": False, "strip_right": True}
+    forms = [{"type": "Precompiled", "precompiled_charsmap": CHARSMAP}, strip, spaces]
     after = [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}]
     template = {"single": after, "special_tokens": {"</s>": {"id": "</s>", "ids": [2], "tokens": ["</s>"]}}}
     of_bytes = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
@@ -258,7 +259,7 @@ def refusal(call: Any, *arguments: Any, longest: int = 2500) -> str | None:
 
 def used(path: Path) -> None:
     """Open a directory and use its tokenizer, which may raise our errors."""
-    tokenizer = open_foreign(path).tokenizer
+    tokenizer = open_imported(path).tokenizer
     if tokenizer is not None:
         with contextlib.suppress(GlassformerError):
             tokenizer.encode("a cat, <mask> abcd é😀 \u0301 12", "source")
@@ -550,7 +551,7 @@ def open_under_watch(request_file: str) -> None:
     """In a child process: open each of these paths; write the errors and the audit events to a file."""
     request = json.loads(Path(request_file).read_bytes())
     for path in request["first"]:  # one-time costs of a first call
-        refusal(open_foreign, Path(path))
+        refusal(open_imported, Path(path))
     events: list[str] | None = None
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
@@ -574,7 +575,7 @@ def open_under_watch(request_file: str) -> None:
     def under_watch(path: str) -> tuple[str | None, list[str]]:
         nonlocal events
         events = []
-        complaint = refusal(load_model if "/ours/" in path else open_foreign, Path(path))
+        complaint = refusal(load_model if "/ours/" in path else open_imported, Path(path))
         noticed, events = events, None
         return complaint, noticed
 
@@ -621,7 +622,7 @@ def test_a_pickle_that_runs_code_is_refused_even_if_pickles_are_allowed(form, tm
     else:
         torch.save(saved, path, _use_new_zipfile_serialization=form == "zip")
     with pytest.raises(DirectoryError, match=r"refers to (posix|os)\.system, which|was not written by torch") as error:
-        open_foreign(tmp_path, allow_pickle=True)
+        open_imported(tmp_path, allow_pickle=True)
     assert re.fullmatch(r"[^\n]+\.", str(error.value))
     assert not mark.exists()
 
@@ -630,7 +631,7 @@ def test_a_pickle_that_runs_code_is_refused_even_if_pickles_are_allowed(form, tm
 def test_irregular_files_of_a_run_are_refused(name, tmp_path):
     here = tmp_path / "run"
     torch.save(fairseq_run(here), here / "checkpoint_best.pt")
-    opened = functools.partial(open_foreign, allow_pickle=True)
+    opened = functools.partial(open_imported, allow_pickle=True)
     assert refusal(opened, here) is None
     os.rename(here / name, tmp_path / "elsewhere")
     (here / name).symlink_to("../elsewhere")

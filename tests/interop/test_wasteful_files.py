@@ -14,7 +14,7 @@ import torch
 
 from glassformer.data.tokenizer_pipeline.tokenizer_json_file import MAX_REST_BYTES
 from glassformer.interop.fairseq import open_fairseq
-from glassformer.interop.format_detection import open_foreign
+from glassformer.interop.format_detection import open_imported
 from glassformer.interop.hugging_face import write_hugging_face
 from glassformer.interop.marian.marian_text import read_vocabulary
 from glassformer.interop.untrusted_files import MAX_JSON_BYTES, MAX_NON_WEIGHT_BYTES
@@ -164,13 +164,13 @@ def open_and_measure(here: str, answer: str) -> None:
     """In a fresh process without caches: the memory that each call took, and its limit."""
     found: list[Any] = []
     for kind in ("marian", "bart", "bart alone"):  # one-time costs of a first call
-        refusal(open_foreign, hugging_face(Path(here) / "good" / kind, kind))
+        refusal(open_imported, hugging_face(Path(here) / "good" / kind, kind))
     for make in (wasteful_json, wasteful_others):
         for path in make(Path(here) / make.__name__):
-            complaint, took = measured(refusal, open_foreign, path)
+            complaint, took = measured(refusal, open_imported, path)
             found.append([complaint, took, allowed(path)])
     for path in wasteful_and_many(Path(here) / "many"):
-        complaint, took = measured(refusal, open_foreign, path)
+        complaint, took = measured(refusal, open_imported, path)
         found.append([complaint, took, allowed(path, MANY)])
     run = Path(here) / "run"
     saved = fairseq_run(run)

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from glassformer.interop.format_detection import open_foreign
+from glassformer.interop.format_detection import open_imported
 from glassformer.interop.hugging_face import write_hugging_face
 from glassformer.model import ModelConfig
 from tests.interop import marian_writer
@@ -46,12 +46,12 @@ def written(here: Path, form: str) -> Path:
 def open_and_measure(here: str, answer: str) -> None:
     options, small, measurements = marian_writer.options(), Path(here) / "small.bin", {}
     marian_writer.write_bin(small, marian_writer.tensors(options), options, "intgemm8")
-    open_foreign(small)  # one-time costs of a first call
+    open_imported(small)  # one-time costs of a first call
     for form in FORMS:
         (Path(here) / form).mkdir()
         path = written(Path(here) / form, form)
         weights = path if path.is_file() else path / "model.safetensors"
-        _, took = measured(open_foreign, path)
+        _, took = measured(open_imported, path)
         measurements[form] = [took, weights.stat().st_size]
     write(Path(answer), measurements)
 

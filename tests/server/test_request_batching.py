@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.data import ForeignTokenizer
+from glassformer.data import ImportedTokenizer
 from glassformer.decoding import Beam, Request, Sample
 from glassformer.engine import EngineOptions, open_search_backend
 from glassformer.errors import InputError
@@ -157,10 +157,10 @@ def test_a_model_of_one_pair_takes_any_codes():
 
 
 def test_a_model_of_many_languages_has_a_tokenizer_for_each_pair():
-    from glassformer.data.imported_tokenizer import ForeignSettings
+    from glassformer.data.imported_tokenizer import ImportedTokenizerSettings
 
     known = {code: f"<{code}>" for code in ("en", "de", "fr")}
-    own = ForeignSettings(
+    own = ImportedTokenizerSettings(
         cut="words",
         joint=True,
         before_source=["{source}"],
@@ -169,7 +169,7 @@ def test_a_model_of_many_languages_has_a_tokenizer_for_each_pair():
         after_target=["</s>"],
         languages=known,
     )
-    many = ForeignTokenizer.joint(own, ["<unk>", "</s>", *known.values(), "▁a", "a"], b"")
+    many = ImportedTokenizer.joint(own, ["<unk>", "</s>", *known.values(), "▁a", "a"], b"")
     languages = LanguagePairs(many, None, 2)
     assert [one["code"] for one in languages.listed()] == ["en", "de", "fr"]
     first = languages.tokenizer("en", "de")

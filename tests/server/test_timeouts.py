@@ -6,6 +6,7 @@ Each test sets its limit to a second; `SOON` is below the defaults, so that no o
 import socket
 import time
 
+from glassformer.server.uvicorn_internals import ProtectedServer
 from tests.server.running import WORDS, running, served, until_closed
 
 SOON = 7.5
@@ -124,3 +125,17 @@ def test_a_stalled_client_leaves_no_lines_in_the_log(caplog):
         server.raw(b"nonsense\r\n\r\n")
         server.until(lambda: server.metric("connections") <= 1)
     assert caplog.records == []
+
+
+def test_without_uvicorns_internals_the_server_answers_the_same(monkeypatch):
+    """The switch for a release of uvicorn whose internals have changed: only the protection is missing."""
+    usual = answers_of_a_server()
+    monkeypatch.setattr(ProtectedServer, "uses_internals", False)
+    assert answers_of_a_server() == usual
+
+
+def answers_of_a_server():
+    with running(served()) as server:
+        asked = [server.ask("POST", "/api/translate", {"text": WORDS}), server.get("/health"), server.get("/nowhere")]
+        assert server.metric("connections") >= 1
+    return [(one.status, one.body, {**one.headers, "date": None}) for one in asked]

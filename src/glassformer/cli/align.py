@@ -1,20 +1,17 @@
 """`glassformer align`: word alignment of sentence pairs from the model's cross-attention."""
 
 import json
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.common.line_io import WholeLineWriter, run_until_signal
+from glassformer.cli.common.line_io import WholeLineWriter, groups_of, run_until_signal
 from glassformer.cli.common.progress_counter import ProgressCounter, with_progress
-from glassformer.cli.common.search_options import Model, SourceLanguage, TargetLanguage
+from glassformer.cli.common.search_options import Model, SourceFile, SourceLanguage, TargetLanguage, TranslationFile
 from glassformer.errors import SettingsError
 
 if TYPE_CHECKING:
-    from glassformer.data import Pair
     from glassformer.data.corpus import OneFile, TwoFiles
     from glassformer.inspection.alignment.alignment_error_rate import Links
     from glassformer.inspection.alignment.gold_links import WordSplitter
@@ -29,11 +26,8 @@ WORD_KINDS = {"apart": True, "spaces": False}  # whether punctuation is separate
 
 def align(
     model: Model,
-    source: Annotated[
-        Path,
-        typer.Option(metavar="FILE", help="Source sentences, one per line; or a .tsv or .jsonl file with both sides."),
-    ],
-    target: Annotated[Path | None, typer.Option(metavar="FILE", help="Their translations, line by line.")] = None,
+    source: SourceFile,
+    target: TranslationFile = None,
     gold: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Gold links, one line per pair: 0-0 1-2 sure, 3?4 or 3p4 possible."),
@@ -100,7 +94,7 @@ def align(
         tally = LinkCounts()
         predicted: list[list[tuple[int, int]]] = []
         with ProgressCounter("Aligned", beside_output=True, total=pair_count) as counter:
-            for group in _groups(data, PAIRS_PER_GROUP):
+            for group in groups_of(data, PAIRS_PER_GROUP):
                 word_pairs = [to_words(pair) for pair in group]
                 alignments = word_alignment.align(transformer, word_pairs, heads, at_least, both_ways)
                 tally.add(alignments)
@@ -126,12 +120,6 @@ def align(
         typer.echo(tally.summary(is_unmeasured=heads.measured_by == "nothing"), err=True)
 
     run_until_signal(work)
-
-
-def _groups(data: "TwoFiles | OneFile", size: int) -> "Iterator[list[Pair]]":
-    pairs = iter(data)
-    while group := list(islice(pairs, size)):
-        yield group
 
 
 def _choose_heads(

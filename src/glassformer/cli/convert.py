@@ -5,15 +5,13 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.common.search_options import SourceLanguage, TargetLanguage
+from glassformer.cli.common.search_options import AllowPickle, SourceLanguage, TargetLanguage
 
 
 def convert(
     source: Annotated[Path, typer.Argument(metavar="FROM", help="Another program's model: a directory or a file.")],
     target: Annotated[Path, typer.Argument(metavar="TO", help="Model directory to create.")],
-    allow_pickle: Annotated[
-        bool, typer.Option("--allow-pickle", help="Read torch.save files (.pt); no code in them is executed.")
-    ] = False,
+    allow_pickle: AllowPickle = False,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
     heads: Annotated[
@@ -29,12 +27,12 @@ def convert(
     Firefox, fairseq, and the pytorch-seq2seq tutorial.
     """
     from glassformer.atomic_directory import building, refuse_existing
-    from glassformer.interop.format_detection import open_foreign
+    from glassformer.interop.format_detection import open_imported
     from glassformer.interop.model_card import card
     from glassformer.model.directory import write_model
 
     refuse_existing(target)
-    imported = open_foreign(
+    imported = open_imported(
         source,
         allow_pickle=allow_pickle,
         source_language=source_language,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glassformer.cli.common.progress_counter import with_progress
+from glassformer.cli.common.search_options import SourceFile
 from glassformer.text_layout import columns, paragraph
 
 if TYPE_CHECKING:
@@ -15,10 +16,7 @@ if TYPE_CHECKING:
 
 
 def doctor(
-    source: Annotated[
-        Path,
-        typer.Option(metavar="FILE", help="Source sentences, one per line; or a .tsv or .jsonl file with both sides."),
-    ],
+    source: SourceFile,
     target: Annotated[Path | None, typer.Option(metavar="FILE", help="Target sentences, line by line.")] = None,
     test_source: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Test set that must not occur in the data.")

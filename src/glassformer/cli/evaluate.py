@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from glassformer.cli.common.line_io import one_line
+from glassformer.cli.common.line_io import groups_of, one_line
 from glassformer.cli.common.progress_counter import ProgressCounter
 from glassformer.cli.common.search_options import (
     BeamSize,
@@ -15,6 +15,7 @@ from glassformer.cli.common.search_options import (
     LengthPenalty,
     Model,
     PrecisionName,
+    SourceFile,
     SplitAt,
     engine_from,
 )
@@ -31,10 +32,7 @@ SENTENCES_PER_GROUP = 1024  # translated together
 
 def evaluate(
     model: Model,
-    source: Annotated[
-        Path,
-        typer.Option(metavar="FILE", help="Source sentences, one per line; or a .tsv or .jsonl file with both sides."),
-    ],
+    source: SourceFile,
     reference: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Reference translations, line by line.")
     ] = None,
@@ -105,8 +103,7 @@ def _translations(
     translator = load(name, search=search, engine=engine, max_tokens=split_at)
     translations: list[str] = []
     with ProgressCounter(f"Translated by {name}:") as counter:
-        for start in range(0, len(texts), SENTENCES_PER_GROUP):
-            group = texts[start : start + SENTENCES_PER_GROUP]
+        for group in groups_of(texts, SENTENCES_PER_GROUP):
             translations += map(one_line, translator.translate(group))
             counter.add(len(group))
     return translations

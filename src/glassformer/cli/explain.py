@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.common.search_options import Model, SourceLanguage, TargetLanguage
+from glassformer.cli.common.search_options import (
+    AllNumbersAsJSON,
+    AllowPickle,
+    Model,
+    SourceLanguage,
+    TargetLanguage,
+    panel,
+)
 from glassformer.errors import SettingsError
 
 if TYPE_CHECKING:
     from glassformer.translator import Translator
 
-# panels of the help
-WALK, PRONOUN, CROSS = "One attention head (the default)", "Pronoun resolution", "Cross-attention matrices"
+_walk_option, _pronoun_option, _cross_option = map(
+    panel, ("One attention head (the default)", "Pronoun resolution", "Cross-attention matrices")
+)
 DEFAULT_COUNT = 40
 OPTIONS_OF = {
     "walk": {"token", "at", "head", "target"},
@@ -31,18 +39,12 @@ def explain(
         typer.Argument(metavar="SENTENCE", help="Sentence to translate, in quotes; several with --cross-attention."),
     ] = None,
     token: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TOKEN", rich_help_panel=WALK, help="The token that attends, without ▁; it#2 is the second it."
-        ),
+        str | None, _walk_option(metavar="TOKEN", help="The token that attends, without ▁; it#2 is the second it.")
     ] = None,
     at: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=WALK, help="Attention, such as encoder.layers.1.self_attention."),
+        str | None, _walk_option(metavar="NAME", help="Attention, such as encoder.layers.1.self_attention.")
     ] = None,
-    head: Annotated[
-        int | None, typer.Option(metavar="N", rich_help_panel=WALK, help="Attention head, numbered from 0.")
-    ] = None,
+    head: Annotated[int | None, _walk_option(metavar="N", help="Attention head, numbered from 0.")] = None,
     target: Annotated[
         str | None,
         typer.Option(
@@ -51,70 +53,50 @@ def explain(
     ] = None,
     pronoun: Annotated[
         str | None,
-        typer.Option(
-            metavar="WORD",
-            rich_help_panel=PRONOUN,
-            help="Word to resolve, such as it: which noun does the model take it for?",
-        ),
+        _pronoun_option(metavar="WORD", help="Word to resolve, such as it: which noun does the model take it for?"),
     ] = None,
     candidates: Annotated[
         str | None,
-        typer.Option(
+        _pronoun_option(
             metavar="WORDS",
-            rich_help_panel=PRONOUN,
             help="Nouns of the sentence: animal,street. By default those after a determiner (the, a, ...).",
         ),
     ] = None,
     swap: Annotated[
         str | None,
-        typer.Option(
+        _pronoun_option(
             metavar="OLD=NEW",
-            rich_help_panel=PRONOUN,
             help="Replace a word for comparison: tired=wide. By default one that changes the pronoun is searched for.",
         ),
     ] = None,
     target_pronouns: Annotated[
         str | None,
-        typer.Option(
+        _pronoun_option(
             metavar="WORDS",
-            rich_help_panel=PRONOUN,
             help="Possible translations of the pronoun: es,sie,er; or by candidate: animal=es,street=sie.",
         ),
     ] = None,
     nouns: Annotated[
         str | None,
-        typer.Option(
-            metavar="WORDS",
-            rich_help_panel=PRONOUN,
-            help="Words to substitute for the candidates. By default words of the model's vocabulary.",
+        _pronoun_option(
+            metavar="WORDS", help="Words to substitute for the candidates. By default words of the model's vocabulary."
         ),
     ] = None,
-    tries: Annotated[
-        int, typer.Option(min=8, metavar="N", rich_help_panel=PRONOUN, help="Substitutes tried per candidate.")
-    ] = 84,
+    tries: Annotated[int, _pronoun_option(min=8, metavar="N", help="Substitutes tried per candidate.")] = 84,
     cross_attention: Annotated[
         bool,
-        typer.Option(
-            "--cross-attention",
-            rich_help_panel=CROSS,
-            help="Replace the decoder's W_K and W_V by other layers', and measure the effect.",
+        _cross_option(
+            "--cross-attention", help="Replace the decoder's W_K and W_V by other layers', and measure the effect."
         ),
     ] = False,
     source: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", rich_help_panel=CROSS, help="Sentences, one per line. The model street has built-in ones."
-        ),
+        Path | None, _cross_option(metavar="FILE", help="Sentences, one per line. The model street has built-in ones.")
     ] = None,
-    count: Annotated[
-        int, typer.Option(min=1, metavar="N", rich_help_panel=CROSS, help="Maximum number of sentences.")
-    ] = DEFAULT_COUNT,
+    count: Annotated[int, _cross_option(min=1, metavar="N", help="Maximum number of sentences.")] = DEFAULT_COUNT,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
-    allow_pickle: Annotated[
-        bool, typer.Option("--allow-pickle", help="Read torch.save files (.pt); no code in them is executed.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")] = False,
+    allow_pickle: AllowPickle = False,
+    as_json: AllNumbersAsJSON = False,
 ) -> None:
     """Explain a translation with the model's own numbers: attention, pronouns, cross-attention.
 
@@ -132,7 +114,11 @@ def explain(
         raise SettingsError(f"Expected one sentence to explain, in quotes; there are {len(sentences)}.")
     if any(not text.strip() for text in sentences):
         raise SettingsError("The sentence is empty: there is nothing to explain.")
-    translator = _load(model, source_language, target_language, allow_pickle)
+    from glassformer.loading import load
+
+    translator = load(
+        model, source_language=source_language, target_language=target_language, allow_pickle=allow_pickle
+    )
     if cross_attention:
         explanation = _cross_attention(translator, model, sentences, source, target, count, as_json)
     elif pronoun is not None:
@@ -151,12 +137,6 @@ def refuse_unused_options(kind: str, given: list[str]) -> None:
         if kind == "walk":
             raise SettingsError(f"{names} has no effect here: leave it out, or add --pronoun or --cross-attention.")
         raise SettingsError(f"{names} has no effect with --{kind}: leave one of them out.")
-
-
-def _load(model: str, source_language: str | None, target_language: str | None, allow_pickle: bool) -> "Translator":
-    from glassformer.loading import load
-
-    return load(model, source_language=source_language, target_language=target_language, allow_pickle=allow_pickle)
 
 
 def _json(table: dict[str, Any]) -> str:

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.common.search_options import Model, SourceLanguage, TargetLanguage
+from glassformer.cli.common.search_options import Model, SourceLanguage, TargetLanguage, chosen
 from glassformer.cli.serve import run_server
-from glassformer.errors import InputError, SettingsError
+from glassformer.errors import InputError
 
 DEFAULT_BEAM = 4
 
@@ -67,9 +67,7 @@ def write_html(
     from glassformer.inspection.explorer import DETAILS, MAX_PAGE_BYTES
     from glassformer.loading import load
 
-    known_detail = next((known for known in DETAILS if known == detail), None)
-    if known_detail is None:
-        raise SettingsError(f"Unknown --detail {detail!r}; choose one of {', '.join(DETAILS)}.")
+    known_detail = chosen("--detail", detail, DETAILS)
     if sentence is None or not sentence.strip():
         raise InputError("--html needs a sentence to show: give it after the model, in quotes.")
     translator = load(model, source_language=source_language, target_language=target_language)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.cli.common.help_pages import AS_WRITTEN
-from glassformer.cli.common.search_options import Model, SourceLanguage, TargetLanguage
+from glassformer.cli.common.search_options import Model, Sentence, SourceLanguage, TargetLanguage
 from glassformer.errors import GlassformerError, SettingsError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ VIEW_LIST = "\n".join(
 
 def figure(
     model: Model,
-    sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="Sentence to translate, in quotes.")],
+    sentence: Sentence,
     view: Annotated[str | None, typer.Argument(metavar="VIEW", help="What to draw: one of the views above.")] = None,
     out: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="File to write: FILE.svg or FILE.png; FILE.html for story.")

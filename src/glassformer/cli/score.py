@@ -2,15 +2,13 @@
 
 import json
 import math
-from itertools import islice
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from glassformer.cli.common.line_io import WholeLineWriter, run_until_signal
+from glassformer.cli.common.line_io import WholeLineWriter, groups_of, run_until_signal
 from glassformer.cli.common.progress_counter import ProgressCounter
-from glassformer.cli.common.search_options import LengthPenalty, Model
+from glassformer.cli.common.search_options import LengthPenalty, Model, SourceFile, TranslationFile
 from glassformer.cli.translate import candidate_json
 
 PAIRS_PER_GROUP = 256  # scored together
@@ -18,11 +16,8 @@ PAIRS_PER_GROUP = 256  # scored together
 
 def score(
     model: Model,
-    source: Annotated[
-        Path,
-        typer.Option(metavar="FILE", help="Source sentences, one per line; or a .tsv or .jsonl file with both sides."),
-    ],
-    target: Annotated[Path | None, typer.Option(metavar="FILE", help="Their translations, line by line.")] = None,
+    source: SourceFile,
+    target: TranslationFile = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per pair, with tokens and log-probabilities.")
     ] = False,
@@ -42,9 +37,9 @@ def score(
     translator = load(model, search=Beam(length_penalty=length_penalty))
 
     def work(out: WholeLineWriter) -> None:
-        log_probability, tokens, pairs = 0.0, 0, iter(data)
+        log_probability, tokens = 0.0, 0
         with ProgressCounter("Scored", beside_output=True) as counter:
-            while group := list(islice(pairs, PAIRS_PER_GROUP)):
+            for group in groups_of(data, PAIRS_PER_GROUP):
                 scored = translator.score([pair.source for pair in group], [pair.target for pair in group])
                 log_probability += sum(sum(candidate.log_probabilities) for candidate in scored)
                 tokens += sum(len(candidate.tokens) for candidate in scored)

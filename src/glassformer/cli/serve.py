@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.cli.common.search_options import (
-    LANGUAGES,
     BatchSize,
     BatchTokens,
     EngineName,
@@ -21,6 +20,8 @@ from glassformer.cli.common.search_options import (
     TargetLanguage,
     Workers,
     engine_from,
+    language_option,
+    panel,
 )
 from glassformer.errors import GlassformerError, SettingsError
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from glassformer.engine import EngineOptions
     from glassformer.server.limits import Limits
 
-ACCESS = "Access"  # a panel of the help
+_access_option = panel("Access")
 SWITCH_INTERVAL_SECONDS = 0.001
 """Python's thread switch interval, a fifth of the default, so that requests are answered while the model computes."""
 MISSING_PACKAGES = "Serving needs FastAPI and uvicorn: pip install 'glassformer[serve]'."
@@ -47,31 +48,20 @@ def serve(
     ] = 8000,
     key_file: Annotated[
         Path | None,
-        typer.Option(
-            "--api-key-file",
-            metavar="FILE",
-            rich_help_panel=ACCESS,
-            help="API keys, one per line; every request must carry one of them.",
+        _access_option(
+            "--api-key-file", metavar="FILE", help="API keys, one per line; every request must carry one of them."
         ),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=ACCESS,
-            help="Further host name under which the server is reached (Host header); may be repeated.",
+        _access_option(
+            metavar="NAME", help="Further host name under which the server is reached (Host header); may be repeated."
         ),
     ] = None,
-    allow_anonymous: Annotated[
-        bool, typer.Option("--open", rich_help_panel=ACCESS, help="Accept other machines without a key.")
-    ] = False,
+    allow_anonymous: Annotated[bool, _access_option("--open", help="Accept other machines without a key.")] = False,
     languages: Annotated[
         str | None,
-        typer.Option(
-            metavar="FROM,TO",
-            rich_help_panel=LANGUAGES,
-            help="Language codes of a bilingual model, as clients name them: en,de.",
-        ),
+        language_option(metavar="FROM,TO", help="Language codes of a bilingual model, as clients name them: en,de."),
     ] = None,
     limit: Annotated[
         list[str] | None,

@@ -5,20 +5,24 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.common.search_options import Model, SourceLanguage, TargetLanguage
-from glassformer.errors import SettingsError
+from glassformer.cli.common.search_options import (
+    Model,
+    OptionalBeamSize,
+    Sentence,
+    SourceLanguage,
+    TargetLanguage,
+    chosen,
+)
 
 
 def trace(
     model: Model,
-    sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="Sentence to translate, in quotes.")],
+    sentence: Sentence,
     out: Annotated[Path, typer.Argument(metavar="FILE.safetensors", help="File to write.")],
     target: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Trace this translation instead of the model's own.")
     ] = None,
-    beam: Annotated[
-        int | None, typer.Option(min=1, max=1000, metavar="N", help="Beam size; 1 is greedy search.")
-    ] = None,
+    beam: OptionalBeamSize = None,
     hypothesis: Annotated[
         int, typer.Option(min=0, metavar="N", help="Trace this finished hypothesis of the search; 0 is the best.")
     ] = 0,
@@ -52,9 +56,7 @@ def trace(
     from glassformer.inspection.tracing.trace_file import DETAILS
     from glassformer.loading import load
 
-    known_detail = next((known for known in DETAILS if known == detail), None)
-    if known_detail is None:
-        raise SettingsError(f"Unknown --detail {detail!r}; choose one of {', '.join(DETAILS)}.")
+    known_detail = chosen("--detail", detail, DETAILS)
     translator = load(model, source_language=source_language, target_language=target_language)
     recorded = inspect(translator).trace(sentence, target, beam=beam, hypothesis=hypothesis, steps=steps)
     recorded.save(out, known_detail, half, parameters or ())

@@ -30,6 +30,7 @@ from glassformer.cli.common.search_options import (
     TargetLanguage,
     Workers,
     engine_from,
+    panel,
     search_from,
 )
 from glassformer.errors import DataError
@@ -37,7 +38,7 @@ from glassformer.errors import DataError
 if TYPE_CHECKING:
     from glassformer.translator import Translation, TranslationCandidate, Translator
 
-SAMPLING, CONSTRAINTS = "Sampling", "Constraints"  # panels of the help
+_sampling_option, _constraint_option = panel("Sampling"), panel("Constraints")
 LINES_PER_GROUP = 1024  # translated together: enough to sort them by length, few enough to wait for
 
 
@@ -68,85 +69,56 @@ def translate(
         float | None, typer.Option(min=0, metavar="RATIO", help="Maximum target tokens per source token.")
     ] = None,
     no_repeat: Annotated[
-        int | None,
-        typer.Option(
-            min=0, metavar="N", rich_help_panel=CONSTRAINTS, help="Never repeat a sequence of N tokens; 0 allows it."
-        ),
+        int | None, _constraint_option(min=0, metavar="N", help="Never repeat a sequence of N tokens; 0 allows it.")
     ] = None,
     diversity: Annotated[
         float | None,
         typer.Option(min=0, metavar="PENALTY", help="Make the translations of --n-best differ early; try 0.5."),
     ] = None,
-    sample: Annotated[
-        bool, typer.Option("--sample", rich_help_panel=SAMPLING, help="Sample translations instead of beam search.")
-    ] = False,
+    sample: Annotated[bool, _sampling_option("--sample", help="Sample translations instead of beam search.")] = False,
     temperature: Annotated[
         float | None,
-        typer.Option(
-            metavar="NUMBER",
-            rich_help_panel=SAMPLING,
-            help="Divide the logits by this: below 1 favours likely tokens, above 1 evens them out.",
+        _sampling_option(
+            metavar="NUMBER", help="Divide the logits by this: below 1 favours likely tokens, above 1 evens them out."
         ),
     ] = None,
     top_k: Annotated[
-        int | None,
-        typer.Option(
-            min=0, metavar="K", rich_help_panel=SAMPLING, help="Sample from the K most likely tokens; 0 for all."
-        ),
+        int | None, _sampling_option(min=0, metavar="K", help="Sample from the K most likely tokens; 0 for all.")
     ] = None,
     top_p: Annotated[
         float | None,
-        typer.Option(
-            metavar="P",
-            rich_help_panel=SAMPLING,
-            help="Sample from the most likely tokens whose probabilities add up to P (nucleus).",
+        _sampling_option(
+            metavar="P", help="Sample from the most likely tokens whose probabilities add up to P (nucleus)."
         ),
     ] = None,
     epsilon: Annotated[
-        float | None,
-        typer.Option(metavar="P", rich_help_panel=SAMPLING, help="Sample only tokens with probability P or more."),
+        float | None, _sampling_option(metavar="P", help="Sample only tokens with probability P or more.")
     ] = None,
     seed: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", rich_help_panel=SAMPLING, help="Random seed; the same seed gives the same translations."
-        ),
+        int | None, _sampling_option(metavar="N", help="Random seed; the same seed gives the same translations.")
     ] = None,
     mbr: Annotated[
         int | None,
-        typer.Option(
+        _sampling_option(
             min=2,
             max=1000,
             metavar="N",
-            rich_help_panel=SAMPLING,
             help="Minimum Bayes risk: sample N translations, print the one most similar to all (chrF).",
         ),
     ] = None,
-    prefix: Annotated[
-        str,
-        typer.Option(metavar="TEXT", rich_help_panel=CONSTRAINTS, help="Every translation begins with this text."),
-    ] = "",
+    prefix: Annotated[str, _constraint_option(metavar="TEXT", help="Every translation begins with this text.")] = "",
     phrase: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="TEXT",
-            rich_help_panel=CONSTRAINTS,
-            help="Every translation contains this text; may be repeated.",
-        ),
+        _constraint_option(metavar="TEXT", help="Every translation contains this text; may be repeated."),
     ] = None,
     glossary: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=CONSTRAINTS,
-            help="Lines of `term<TAB>translation`: where the term occurs, so does its translation.",
+        _constraint_option(
+            metavar="FILE", help="Lines of `term<TAB>translation`: where the term occurs, so does its translation."
         ),
     ] = None,
     suppress: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TOKEN", rich_help_panel=CONSTRAINTS, help="Token that is never generated; may be repeated."
-        ),
+        list[str] | None, _constraint_option(metavar="TOKEN", help="Token that is never generated; may be repeated.")
     ] = None,
     ensemble_with: EnsembleWith = None,
     source_language: SourceLanguage = None,

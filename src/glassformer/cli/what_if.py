@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.cli.common.progress_counter import ProgressCounter
-from glassformer.cli.common.search_options import Model, SourceLanguage, TargetLanguage
+from glassformer.cli.common.search_options import (
+    AllNumbersAsJSON,
+    Model,
+    OptionalBeamSize,
+    SourceLanguage,
+    TargetLanguage,
+    panel,
+)
 from glassformer.errors import SettingsError
 from glassformer.text_layout import columns
 
@@ -16,7 +23,7 @@ if TYPE_CHECKING:
     from glassformer.inspection import HeadLoss, Inspector, Trace, WhatIf
     from glassformer.inspection.interventions.changes import Change
 
-CHANGES, TEST_SET = "Changes (each may be repeated)", "Test set, instead of a sentence"  # panels of the help
+_change_option, _test_set_option = panel("Changes (each may be repeated)"), panel("Test set, instead of a sentence")
 DEFAULT_COUNT = 200
 
 
@@ -26,85 +33,55 @@ def what_if(
         str | None, typer.Argument(metavar="SENTENCE", help="Sentence to translate, in quotes.")
     ] = None,
     replace: Annotated[
-        list[str] | None,
-        typer.Option(metavar="OLD=NEW", rich_help_panel=CHANGES, help="Replace a source word: tired=wide."),
+        list[str] | None, _change_option(metavar="OLD=NEW", help="Replace a source word: tired=wide.")
     ] = None,
     prefix: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TEXT", rich_help_panel=CHANGES, help="Force the translation to begin with this text."),
+        list[str] | None, _change_option(metavar="TEXT", help="Force the translation to begin with this text.")
     ] = None,
     remove_head: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="AT:HEAD",
-            rich_help_panel=CHANGES,
-            help="Set a head's output to zero: decoder.layers.1.cross_attention:2.",
-        ),
+        _change_option(metavar="AT:HEAD", help="Set a head's output to zero: decoder.layers.1.cross_attention:2."),
     ] = None,
     average_head: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="AT:HEAD", rich_help_panel=CHANGES, help="Replace a head's output by its mean, the same everywhere."
-        ),
+        _change_option(metavar="AT:HEAD", help="Replace a head's output by its mean, the same everywhere."),
     ] = None,
     uniform_attention: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="AT[:HEAD]",
-            rich_help_panel=CHANGES,
-            help="Give all visible positions the same attention weight, in one head or in all.",
+        _change_option(
+            metavar="AT[:HEAD]", help="Give all visible positions the same attention weight, in one head or in all."
         ),
     ] = None,
     remove_edge: Annotated[
         list[str] | None,
-        typer.Option(
+        _change_option(
             metavar="AT:QUERY:KEY",
-            rich_help_panel=CHANGES,
             help="Stop one token from attending to another, by token or position: "
             "encoder.layers.1.self_attention:it:animal.",
         ),
     ] = None,
     skip_feed_forward: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LAYER", rich_help_panel=CHANGES, help="Skip a layer's feed-forward network: encoder.layers.0."
-        ),
+        list[str] | None, _change_option(metavar="LAYER", help="Skip a layer's feed-forward network: encoder.layers.0.")
     ] = None,
     replace_matrices: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="AT=BY", rich_help_panel=CHANGES, help="Compute keys and values with the W_K and W_V of BY."
-        ),
+        list[str] | None, _change_option(metavar="AT=BY", help="Compute keys and values with the W_K and W_V of BY.")
     ] = None,
     target: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Score this translation instead of the model's own.")
     ] = None,
-    beam: Annotated[
-        int | None, typer.Option(min=1, max=1000, metavar="N", help="Beam size; 1 is greedy search.")
-    ] = None,
-    source: Annotated[
-        Path | None, typer.Option(metavar="FILE", rich_help_panel=TEST_SET, help="Source sentences, one per line.")
-    ] = None,
+    beam: OptionalBeamSize = None,
+    source: Annotated[Path | None, _test_set_option(metavar="FILE", help="Source sentences, one per line.")] = None,
     reference: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=TEST_SET,
-            help="Reference translations; by default those of the unchanged model.",
-        ),
+        _test_set_option(metavar="FILE", help="Reference translations; by default those of the unchanged model."),
     ] = None,
     rank_heads: Annotated[
-        bool,
-        typer.Option(
-            "--rank-heads", rich_help_panel=TEST_SET, help="Remove each head in turn, and rank the heads by the loss."
-        ),
+        bool, _test_set_option("--rank-heads", help="Remove each head in turn, and rank the heads by the loss.")
     ] = False,
-    count: Annotated[
-        int, typer.Option(min=1, metavar="N", rich_help_panel=TEST_SET, help="Maximum number of sentences.")
-    ] = DEFAULT_COUNT,
+    count: Annotated[int, _test_set_option(min=1, metavar="N", help="Maximum number of sentences.")] = DEFAULT_COUNT,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")] = False,
+    as_json: AllNumbersAsJSON = False,
 ) -> None:
     """Change a model or its input, and compare the translations before and after.
 

@@ -3,7 +3,13 @@
 from glassformer.data.batch_sampler import epoch_batches
 from glassformer.data.corpus import Corpus, Pair, corpus
 from glassformer.data.doctor import Diagnosis, diagnose
-from glassformer.data.imported_tokenizer import AnyTokenizer, ForeignSettings, ForeignTokenizer, IdsOnly, read_tokenizer
+from glassformer.data.imported_tokenizer import (
+    AnyTokenizer,
+    IdsOnly,
+    ImportedTokenizer,
+    ImportedTokenizerSettings,
+    read_tokenizer,
+)
 from glassformer.data.token_store import TokenStore, open_store
 from glassformer.data.tokenizer import Tokenizer, TokenizerSettings, train_tokenizer
 
@@ -11,9 +17,9 @@ __all__ = [
     "AnyTokenizer",
     "Corpus",
     "Diagnosis",
-    "ForeignSettings",
-    "ForeignTokenizer",
     "IdsOnly",
+    "ImportedTokenizer",
+    "ImportedTokenizerSettings",
     "Pair",
     "TokenStore",
     "Tokenizer",

@@ -1,6 +1,7 @@
 """Tokenizers of imported models: a segmenter, the id of each piece, and the special tokens around a text.
 
-Independent of the programs they come from: each importer in `interop` describes its tokenizer by `ForeignSettings`.
+Independent of the programs they come from: each importer in `interop` describes its tokenizer by
+`ImportedTokenizerSettings`.
 """
 
 import json
@@ -37,7 +38,7 @@ SOURCE, TARGET = "{source}", "{target}"
 """Placeholders for the language tokens in the special tokens around a text."""
 
 
-class ForeignSettings(Settings):
+class ImportedTokenizerSettings(Settings):
     """Settings of an imported tokenizer: how it goes from text to ids."""
 
     kind: Literal["foreign"] = "foreign"
@@ -72,12 +73,12 @@ class ForeignSettings(Settings):
     """Pieces that are left out when ids are decoded."""
 
 
-class ForeignTokenizer:
+class ImportedTokenizer:
     """Tokenizer of an imported model: text to ids and back, as in the program that the model comes from."""
 
     def __init__(
         self,
-        settings: ForeignSettings,
+        settings: ImportedTokenizerSettings,
         vocabularies: Mapping[Side, Sequence[str]],
         models: Mapping[Side, bytes],
         loaded: Mapping[bytes, Segmenter] | None = None,
@@ -109,7 +110,7 @@ class ForeignTokenizer:
         }
 
     @classmethod
-    def joint(cls, settings: ForeignSettings, vocabulary: Sequence[str], model: bytes) -> "ForeignTokenizer":
+    def joint(cls, settings: ImportedTokenizerSettings, vocabulary: Sequence[str], model: bytes) -> "ImportedTokenizer":
         """A tokenizer with the same vocabulary and model for both sides."""
         return cls(settings, dict.fromkeys(SIDES, vocabulary), dict.fromkeys(SIDES, model))
 
@@ -148,7 +149,7 @@ class ForeignTokenizer:
         """The ids of tokens given as `pieces` returns them; the ▁ or Ġ at the start of a word is optional."""
         return lookup_pieces(self._ids[side], pieces, "▁Ġ")
 
-    def with_languages(self, source: str | None, target: str | None) -> "ForeignTokenizer":
+    def with_languages(self, source: str | None, target: str | None) -> "ImportedTokenizer":
         """A copy of the tokenizer for another language pair; None keeps a language as it is."""
         settings = self.settings
         languages = settings.languages
@@ -170,7 +171,7 @@ class ForeignTokenizer:
         codes = {"source_language": source, "target_language": target}
         chosen = settings.model_copy(update={name: code for name, code in codes.items() if code is not None})
         segmenters = {self._models[side]: self._segmenters[side] for side in SIDES}
-        return ForeignTokenizer(chosen, self._vocabularies, self._models, segmenters)
+        return ImportedTokenizer(chosen, self._vocabularies, self._models, segmenters)
 
     def write(self, directory: Path) -> None:
         """Write the tokenizer's files into a directory under construction."""
@@ -179,9 +180,9 @@ class ForeignTokenizer:
             (directory / name).write_bytes(content)
 
     @classmethod
-    def read(cls, directory: Path) -> "ForeignTokenizer":
+    def read(cls, directory: Path) -> "ImportedTokenizer":
         """Read a tokenizer from the files written by `write`."""
-        settings = ForeignSettings.read(directory / SETTINGS)
+        settings = ImportedTokenizerSettings.read(directory / SETTINGS)
         try:
             names = {side: _vocabulary_name(settings, side) for side in SIDES}
             vocabularies = {
@@ -267,7 +268,7 @@ class IdsOnly:
         self._refuse()
 
 
-AnyTokenizer = Tokenizer | ForeignTokenizer
+AnyTokenizer = Tokenizer | ImportedTokenizer
 
 
 def read_tokenizer(directory: Path) -> AnyTokenizer:
@@ -276,7 +277,7 @@ def read_tokenizer(directory: Path) -> AnyTokenizer:
         kind = json.loads((directory / SETTINGS).read_bytes()).get("kind")
     except (OSError, ValueError, AttributeError, RecursionError):
         kind = None  # `Tokenizer.read` reports what is wrong
-    return ForeignTokenizer.read(directory) if kind == "foreign" else Tokenizer.read(directory)
+    return ImportedTokenizer.read(directory) if kind == "foreign" else Tokenizer.read(directory)
 
 
 def pieces_by_id(ids: Mapping[str, int], size: int) -> list[str]:
@@ -300,7 +301,7 @@ def _opening_tag(text: str, delimiters: Sequence[str]) -> str:
     return text[: end + len(last)] if end >= 0 else ""
 
 
-def _vocabulary_name(settings: ForeignSettings, side: Side) -> str:
+def _vocabulary_name(settings: ImportedTokenizerSettings, side: Side) -> str:
     return "joint" if settings.joint else side
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.errors import InputError
-from glassformer.interop.foreign_options import unsupported_options
+from glassformer.interop.imported_options import unsupported_options
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.attention import Attention
 from glassformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, Norm

@@ -6,15 +6,15 @@ from typing import Any
 
 from torch import Tensor
 
-from glassformer.data import ForeignSettings, ForeignTokenizer
+from glassformer.data import ImportedTokenizer, ImportedTokenizerSettings
 from glassformer.data.imported_tokenizer import pieces_by_id
 from glassformer.data.subword_segmentation import SegmenterKind
 from glassformer.data.tokenizer import SIDES, Side
 from glassformer.errors import DataError, InputError
 from glassformer.interop.bounded_files import read_lines, read_merges, read_spm
 from glassformer.interop.fairseq_names import SPECIAL_TOKENS, fairseq_names
-from glassformer.interop.foreign_options import ForeignOptions
 from glassformer.interop.imported_model import ImportedModel
+from glassformer.interop.imported_options import ImportedOptions
 from glassformer.interop.untrusted_files import error_context, inside, matrix_shape, read_bytes, renamed, tensors_equal
 from glassformer.model import ModelConfig
 from glassformer.model.directory import listed, with_weights
@@ -49,7 +49,7 @@ def open_fairseq(
     return ImportedModel("fairseq", model, tokenizer, notes)
 
 
-def read_options(saved: Mapping[str, Any], path: Path) -> ForeignOptions:
+def read_options(saved: Mapping[str, Any], path: Path) -> ImportedOptions:
     """fairseq's training options: from `cfg` in newer versions, else `args`; both use the names of the command line."""
     cfg, args = saved.get("cfg"), saved.get("args")
     options: dict[str, Any] = {}
@@ -58,10 +58,10 @@ def read_options(saved: Mapping[str, Any], path: Path) -> ForeignOptions:
             options |= cfg[part] if isinstance(cfg.get(part), dict) else {}
     if isinstance(args, dict):
         options |= args
-    return ForeignOptions(options, str(path))
+    return ImportedOptions(options, str(path))
 
 
-def read_config(options: ForeignOptions, weights: dict[str, Tensor]) -> ModelConfig:
+def read_config(options: ImportedOptions, weights: dict[str, Tensor]) -> ModelConfig:
     """Our config from fairseq's options; of shared matrices, `weights` keeps one."""
     options.require(
         no_cross_attention=False,
@@ -102,7 +102,7 @@ def read_config(options: ForeignOptions, weights: dict[str, Tensor]) -> ModelCon
     )
 
 
-def read_tokenizer(directory: Path, config: ModelConfig, languages: Mapping[str, Any]) -> ForeignTokenizer | None:
+def read_tokenizer(directory: Path, config: ModelConfig, languages: Mapping[str, Any]) -> ImportedTokenizer | None:
     """Read the tokenizer: dict.SOURCE.txt and dict.TARGET.txt near the checkpoint, and a segmentation model.
 
     None without dictionaries.
@@ -118,12 +118,12 @@ def read_tokenizer(directory: Path, config: ModelConfig, languages: Mapping[str,
     ids = {side: _dictionary(chosen[side], limit) for side in SIDES}
     cut, segmentation = _segmentation(_places(directory), config.source_vocab_size + config.vocab_size)
     joint = config.share_embeddings
-    settings = ForeignSettings(
+    settings = ImportedTokenizerSettings(
         cut=cut, joint=joint, after_source=["</s>"], after_target=["</s>"], hidden=["<s>", "<pad>"]
     )
     sizes: dict[Side, int] = {"source": config.source_vocab_size, "target": config.vocab_size}
     vocabularies = {side: pieces_by_id(ids[side], sizes[side]) for side in SIDES}
-    return ForeignTokenizer(settings, vocabularies, dict.fromkeys(SIDES, segmentation))
+    return ImportedTokenizer(settings, vocabularies, dict.fromkeys(SIDES, segmentation))
 
 
 def _take_shared(weights: dict[str, Tensor]) -> tuple[bool, bool]:
@@ -138,7 +138,7 @@ def _take_shared(weights: dict[str, Tensor]) -> tuple[bool, bool]:
     return share, tie
 
 
-def _positions(options: ForeignOptions, weights: Mapping[str, Tensor]) -> dict[str, Any]:
+def _positions(options: ImportedOptions, weights: Mapping[str, Tensor]) -> dict[str, Any]:
     if not options.same("encoder_learned_pos", "decoder_learned_pos"):
         return {"positions": "sinusoidal-fairseq", "position_offset": PAD + 1}
     rows = {

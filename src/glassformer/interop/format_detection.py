@@ -12,9 +12,9 @@ from glassformer.interop.hub import from_hub, is_hub_name
 from glassformer.interop.hugging_face import is_hugging_face, open_hugging_face
 from glassformer.interop.imported_model import ImportedModel
 from glassformer.interop.marian import open_marian
-from glassformer.interop.torch_file import read_torch_file
+from glassformer.interop.torch_file.torch_file_reader import read_torch_file
 from glassformer.interop.tutorial_notebook import is_tutorial, open_tutorial
-from glassformer.interop.untrusted_files import inside
+from glassformer.interop.untrusted_files import inside, with_tensors
 from glassformer.model.directory import listed
 
 PICKLE_SUFFIXES = (".pt", ".pth", ".ckpt")
@@ -23,7 +23,7 @@ CHECKPOINT_KEYS = ("model", "args", "cfg")
 """Keys of a fairseq checkpoint that are read; the optimiser state is skipped."""
 
 
-def open_foreign(
+def open_imported(
     path: Path,
     *,
     allow_pickle: bool = False,
@@ -50,7 +50,7 @@ def is_model_file(path: Path) -> bool:
     return path.suffix in (*PICKLE_SUFFIXES, *MARIAN_SUFFIXES)
 
 
-def is_foreign(path: Path) -> bool:
+def is_importable(path: Path) -> bool:
     """Whether there is something to detect a format of: an existing path, or a name that could be on the hub."""
     try:
         return path.exists() or is_hub_name(path.as_posix())
@@ -94,7 +94,7 @@ def _open(path: Path, allow_pickle: bool, source: str | None, target: str | None
 
 
 def _open_checkpoint(path: Path, source: str | None, target: str | None, heads: int | None) -> ImportedModel:
-    saved = read_torch_file(path, lambda key: key in CHECKPOINT_KEYS or "." in key)
+    saved = with_tensors(read_torch_file(path, lambda key: key in CHECKPOINT_KEYS or "." in key))
     if is_fairseq(saved):
         return open_fairseq(saved, path, source, target)
     if is_tutorial(saved):

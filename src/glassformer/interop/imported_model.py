@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from glassformer.data import ForeignTokenizer
+from glassformer.data import ImportedTokenizer
 from glassformer.model import Transformer
 
 
@@ -13,7 +13,7 @@ class ImportedModel:
     family: str
     """The format it was read from, for messages: "Hugging Face Marian"."""
     model: Transformer
-    tokenizer: ForeignTokenizer | None
+    tokenizer: ImportedTokenizer | None
     """The model's tokenizer; None if the model takes ids only."""
     notes: list[str] = field(default_factory=list)
     """Notes for the user about the import, one sentence each."""

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from glassformer.errors import DataError, DirectoryError, SettingsError
 from glassformer.interop.name_table import NameTable
+from glassformer.interop.torch_file.torch_file_reader import SavedTensor
 from glassformer.model.directory import listed, read_weights
 from glassformer.settings import reject_constant, reject_duplicate_keys
 
@@ -124,6 +125,13 @@ def read_safetensors(directory: Path) -> dict[str, Tensor]:
 def _tensors(path: Path) -> dict[str, Tensor]:
     file_size(path)  # rejects anything but a regular file
     return read_weights(path)
+
+
+def with_tensors(saved: Any) -> Any:
+    """What `read_torch_file` returned, with tensors; they share its memory."""
+    if isinstance(saved, SavedTensor):
+        return torch.from_numpy(saved.array).view(getattr(torch, saved.dtype))
+    return {key: with_tensors(value) for key, value in saved.items()} if isinstance(saved, dict) else saved
 
 
 def renamed(

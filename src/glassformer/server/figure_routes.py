@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -31,12 +30,9 @@ IMAGE_RESPONSE: dict[int | str, dict[str, Any]] = {
 }
 
 
-_meanings = cache(FigureOptions.meanings)
-
-
 def _option(name: str, schema: dict[str, Any] | None = None) -> Any:
     """Declare an option of figures as a query parameter, with its description."""
-    return Query(None, description=_meanings()[name], json_schema_extra=schema)
+    return Query(None, description=FigureOptions.meanings()[name], json_schema_extra=schema)
 
 
 def routes(state: ServerState) -> APIRouter:

@@ -4,7 +4,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from glassformer.data import AnyTokenizer, ForeignTokenizer, IdsOnly
+from glassformer.data import AnyTokenizer, IdsOnly, ImportedTokenizer
 from glassformer.server.http_errors import HTTPError
 
 AUTO = "auto"
@@ -23,7 +23,7 @@ class LanguagePairs:
 
     def __init__(self, tokenizer: AnyTokenizer | IdsOnly, named: tuple[str, str] | None, max_cached: int) -> None:
         self._tokenizer = tokenizer
-        self.known = list(tokenizer.settings.languages) if isinstance(tokenizer, ForeignTokenizer) else []
+        self.known = list(tokenizer.settings.languages) if isinstance(tokenizer, ImportedTokenizer) else []
         """Language codes of a multilingual model; empty for a model of one pair."""
         self.named = named
         """Source and target language code of a model of one pair, if given by the user."""
@@ -39,7 +39,7 @@ class LanguagePairs:
             return self._tokenizer
         if source is None and target is None:
             return self._tokenizer
-        assert isinstance(self._tokenizer, ForeignTokenizer)
+        assert isinstance(self._tokenizer, ImportedTokenizer)
         with self._lock:  # making a tokenizer takes time; two threads should not make the same one
             pair = LanguagePair(source, target)
             if pair not in self._cache:

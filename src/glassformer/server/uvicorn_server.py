@@ -1,28 +1,22 @@
-"""uvicorn server: binds its socket before the model is loaded, enforces connection timeouts, stops within seconds."""
+"""uvicorn server: binds its socket before the model is loaded, stops within seconds."""
 
 import asyncio
-import contextlib
 import errno
 import ipaddress
-import os
-import signal
 import socket
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import uvicorn
-from uvicorn.server import Server
 
 from glassformer.errors import InputError
 from glassformer.server.app import make_app
 from glassformer.server.limits import Limits
 from glassformer.server.load_shedding import RequestSlots
 from glassformer.server.state import ServerState
-from glassformer.server.timeouts import TimedConnection, timed_connection
+from glassformer.server.uvicorn_internals import ProtectedServer
 
 SPARE_FILES = 256
 """Number of open files besides connections: the model's, the log, connections being refused."""
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -81,74 +75,38 @@ def limit_to_open_files(limits: Limits) -> Limits:
     return limits.model_copy(update={"connections": max(1, soft - SPARE_FILES)})
 
 
-class TranslationServer(Server):
-    """uvicorn's server with connection timeouts and a bounded shutdown."""
+class TranslationServer(ProtectedServer):
+    """HTTP server of a model: uvicorn with our app, limits and shutdown."""
 
     def __init__(
         self, state: ServerState, hosts: Sequence[str] = (), on_started: Callable[[], None] = lambda: None
     ) -> None:
-        self.state, self.on_started = state, on_started
+        self.state = state
         limits = limit_to_open_files(state.limits)
         slots = RequestSlots(state.translate_pool.capacity, lambda: state.translate_pool.count)
-        super().__init__(
-            uvicorn.Config(
-                make_app(state, hosts),
-                http=timed_connection(limits, state.metrics, slots),
-                ws="none",
-                lifespan="on",
-                loop="asyncio",
-                log_config=None,
-                log_level="error",  # only internal errors are logged; clients' errors are counted
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                timeout_keep_alive=limits.idle_seconds,
-                timeout_graceful_shutdown=int(limits.stop_seconds) + 3,
-                h11_max_incomplete_event_size=limits.header_bytes,
-                backlog=limits.connections,
-            )
+        config = uvicorn.Config(
+            make_app(state, hosts),
+            http="h11",
+            ws="none",
+            lifespan="on",
+            loop="asyncio",
+            log_config=None,
+            log_level="error",  # only internal errors are logged; clients' errors are counted
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=limits.idle_seconds,
+            timeout_graceful_shutdown=int(limits.stop_seconds) + 3,
+            h11_max_incomplete_event_size=limits.header_bytes,
+            backlog=limits.connections,
         )
-        state.metrics.gauge("connections", "Open connections.", lambda: len(self.server_state.connections))
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            self.on_started()
-
-    async def on_tick(self, counter: int) -> bool:
-        if counter % 3 == 0:
-            now = asyncio.get_running_loop().time()
-            for connection in list(self.server_state.connections):
-                if isinstance(connection, TimedConnection):
-                    connection.abort_if_overdue(now)
-        return await super().on_tick(counter)
+        super().__init__(config, limits, state.metrics, slots, on_started)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Shut down: running requests may finish within `stop_seconds`; then they are refused."""
         deadline = asyncio.get_running_loop().call_later(self.state.limits.stop_seconds, self.state.stop_pools)
-        for connection in list(self.server_state.connections):
-            if isinstance(connection, TimedConnection) and connection.headers_since is not None:
-                connection.transport.abort()  # its request is incomplete
         await super().shutdown(sockets)
         deadline.cancel()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Handle Ctrl-C and SIGTERM: the first stops the server without an error, the second kills it at once."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        previous = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
-        try:
-            yield
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
-
-    def _on_signal(self, *_: object) -> None:
-        if self.should_exit:
-            os._exit(1)
-        self.should_exit = True
 
 
 def run(server: TranslationServer, bound: socket.socket) -> None:

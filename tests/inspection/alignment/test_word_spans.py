@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.data import ForeignSettings, ForeignTokenizer, IdsOnly, Pair, TokenizerSettings, train_tokenizer
+from glassformer.data import (
+    IdsOnly,
+    ImportedTokenizer,
+    ImportedTokenizerSettings,
+    Pair,
+    TokenizerSettings,
+    train_tokenizer,
+)
 from glassformer.inspection.alignment.word_spans import SPECIALS, Marks, marks_in, marks_of, words
 from tests.small_translator import tokenizer
 
@@ -93,34 +100,34 @@ def test_marks_are_guessed_from_pieces():
     assert marks_in(["▁Ġa"]).segmenter == "sentencepiece"  # a letter of Maltese
 
 
-def foreign(cut, model, vocabulary, **settings):
-    own = ForeignSettings(cut=cut, joint=True, after_source=["</s>"], after_target=["</s>"], **settings)
-    return ForeignTokenizer.joint(own, ["<unk>", "</s>", *vocabulary], model)
+def imported(cut, model, vocabulary, **settings):
+    own = ImportedTokenizerSettings(cut=cut, joint=True, after_source=["</s>"], after_target=["</s>"], **settings)
+    return ImportedTokenizer.joint(own, ["<unk>", "</s>", *vocabulary], model)
 
 
 @pytest.mark.parametrize(
     ("made", "text", "wanted"),
     [
         (
-            foreign("subword-nmt", b"#version: 0.2\na b\n", ["ab@@", "c", "x", "."]),
+            imported("subword-nmt", b"#version: 0.2\na b\n", ["ab@@", "c", "x", "."]),
             "abc x .",
             ["abc", "x", "."],
         ),
-        (foreign("words", b"", ["the", "dog", "."]), "the cat .", ["the", "<unk>", "."]),
+        (imported("words", b"", ["the", "dog", "."]), "the cat .", ["the", "<unk>", "."]),
         (
-            foreign("byte-level", b"#version: 0.2\na b\n", ["ab", "c", "Ġ", "x", "."]),
+            imported("byte-level", b"#version: 0.2\na b\n", ["ab", "c", "Ġ", "x", "."]),
             "abc x.",
             ["abc", "x", "."],
         ),
     ],
 )
-def test_foreign_tokenizers(made, text, wanted):
+def test_imported_tokenizers(made, text, wanted):
     pieces = made.pieces(made.encode(text, "source"), "source")
     assert texts(pieces, marks_of(made)) == wanted
 
 
-def test_languages_and_tags_of_foreign_tokenizers_are_not_words():
-    made = foreign(
+def test_languages_and_tags_of_imported_tokenizers_are_not_words():
+    made = imported(
         "words",
         b"",
         ["deu_Latn", ">>fra<<", "<mask>", "a"],

@@ -6,14 +6,16 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import typer
 
 from glassformer.errors import DataError
 
+Item = TypeVar("Item")
 MAX_LINE_BYTES = 2**24
 """Maximum length of a line: a stream without line ends must not fill the memory."""
 GROUP_WAIT_SECONDS = 0.05
@@ -77,6 +79,13 @@ def open_input(path: str) -> BinaryIO:
         return Path(path).open("rb")
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def groups_of(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Yield groups of this many items; the last may be smaller."""
+    remaining = iter(items)
+    while group := list(islice(remaining, size)):
+        yield group
 
 
 def groups_as_they_arrive(lines: Iterable[str], max_lines: int) -> Iterator[list[str]]:

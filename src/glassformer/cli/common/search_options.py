@@ -1,6 +1,9 @@
 """Options shared by the commands that translate, and the settings made from them."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -10,7 +13,15 @@ if TYPE_CHECKING:
     from glassformer.decoding import SearchSettings
     from glassformer.engine import EngineOptions
 
-LANGUAGES, SPEED = "Languages", "Speed"  # panels of the help
+Choice = TypeVar("Choice", bound=str)
+
+
+def panel(title: str) -> Callable[..., Any]:
+    """`typer.Option`, for options in a panel of the help with this title."""
+    return partial(typer.Option, rich_help_panel=title)
+
+
+language_option, _speed_option = panel("Languages"), panel("Speed")
 
 Model = Annotated[
     str,
@@ -18,6 +29,12 @@ Model = Annotated[
         metavar="MODEL", help="Model directory, run directory, built-in model (street), or another program's model."
     ),
 ]
+Sentence = Annotated[str, typer.Argument(metavar="SENTENCE", help="Sentence to translate, in quotes.")]
+SourceFile = Annotated[
+    Path,
+    typer.Option(metavar="FILE", help="Source sentences, one per line; or a .tsv or .jsonl file with both sides."),
+]
+TranslationFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Their translations, line by line.")]
 EnsembleWith = Annotated[
     list[str] | None,
     typer.Option(
@@ -26,7 +43,9 @@ EnsembleWith = Annotated[
         help="Average the probabilities with this model's, which must have the same tokenizer; may be repeated.",
     ),
 ]
-BeamSize = Annotated[int, typer.Option("--beam", min=1, max=1000, metavar="N", help="Beam size; 1 is greedy search.")]
+BEAM = typer.Option("--beam", min=1, max=1000, metavar="N", help="Beam size; 1 is greedy search.")
+BeamSize = Annotated[int, BEAM]
+OptionalBeamSize = Annotated[int | None, BEAM]
 LengthPenalty = Annotated[
     float,
     typer.Option(
@@ -36,58 +55,36 @@ LengthPenalty = Annotated[
     ),
 ]
 SourceLanguage = Annotated[
-    str | None,
-    typer.Option(
-        metavar="CODE", rich_help_panel=LANGUAGES, help="Source language, for multilingual models (eng_Latn)."
-    ),
+    str | None, language_option(metavar="CODE", help="Source language, for multilingual models (eng_Latn).")
 ]
 TargetLanguage = Annotated[
-    str | None,
-    typer.Option(
-        metavar="CODE", rich_help_panel=LANGUAGES, help="Target language, for multilingual models (deu_Latn)."
-    ),
+    str | None, language_option(metavar="CODE", help="Target language, for multilingual models (deu_Latn).")
 ]
 EngineName = Annotated[
     str,
-    typer.Option(
-        "--engine",
-        metavar="NAME",
-        rich_help_panel=SPEED,
-        help="Inference engine: fast (compiled C), plain (readable PyTorch) or ctranslate2.",
+    _speed_option(
+        "--engine", metavar="NAME", help="Inference engine: fast (compiled C), plain (readable PyTorch) or ctranslate2."
     ),
 ]
 PrecisionName = Annotated[
     str,
-    typer.Option(
-        "--precision",
-        metavar="NAME",
-        rich_help_panel=SPEED,
-        help="Weights in float32, float16 (nearly exact) or int8 (smallest and fastest).",
+    _speed_option(
+        "--precision", metavar="NAME", help="Weights in float32, float16 (nearly exact) or int8 (smallest and fastest)."
     ),
 ]
 Workers = Annotated[
-    int | None,
-    typer.Option(
-        min=1, metavar="N", rich_help_panel=SPEED, help="Threads, each with its own sentences; by default one per core."
-    ),
+    int | None, _speed_option(min=1, metavar="N", help="Threads, each with its own sentences; by default one per core.")
 ]
 BatchSize = Annotated[
-    int | None,
-    typer.Option(
-        min=1, metavar="N", rich_help_panel=SPEED, help="Sentences per worker at once; by default as many as fit."
-    ),
+    int | None, _speed_option(min=1, metavar="N", help="Sentences per worker at once; by default as many as fit.")
 ]
 BatchTokens = Annotated[
-    int | None,
-    typer.Option(
-        min=1, metavar="N", rich_help_panel=SPEED, help="Source and target tokens per worker, over all hypotheses."
-    ),
+    int | None, _speed_option(min=1, metavar="N", help="Source and target tokens per worker, over all hypotheses.")
 ]
 Exact = Annotated[
     bool,
-    typer.Option(
+    _speed_option(
         "--exact",
-        rich_help_panel=SPEED,
         help="Results bitwise independent of batch composition. Always so with the fast engine; others then translate "
         "one sentence at a time.",
     ),
@@ -96,6 +93,18 @@ SplitAt = Annotated[
     int,
     typer.Option(min=8, metavar="N", help="Split inputs longer than N tokens at sentence ends, and report it."),
 ]
+AllowPickle = Annotated[
+    bool, typer.Option("--allow-pickle", help="Read torch.save files (.pt); no code in them is executed.")
+]
+AllNumbersAsJSON = Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")]
+
+
+def chosen(option: str, value: str, choices: Iterable[Choice]) -> Choice:
+    """The choice that an option's value names; any other value is an error."""
+    for choice in choices:
+        if choice == value:
+            return choice
+    raise SettingsError(f"Unknown {option} {value!r}; choose one of {', '.join(choices)}.")
 
 
 def engine_from(

@@ -29,50 +29,30 @@ class Merges:
 
 
 class BPE:
-    """BPE model of a `tokenizer.json`. Characters outside the vocabulary become byte tokens, unknown, or nothing."""
+    """BPE model of a `tokenizer.json`. Characters outside the vocabulary become unknown, or nothing."""
 
-    def __init__(
-        self,
-        ids: Mapping[str, int],
-        merges: Merges,
-        unknown: str | None,
-        fuse_unknown: bool,
-        byte_fallback: bool,
-        ignore_merges: bool,
-    ) -> None:
-        """`fuse_unknown`: adjacent unknown tokens become one. `ignore_merges`: a word that is a piece is not split."""
+    def __init__(self, ids: Mapping[str, int], merges: Merges, unknown: str | None, fuse_unknown: bool) -> None:
+        """`fuse_unknown`: adjacent unknown tokens become one."""
         if not ids:
             raise DataError("the model has no pieces.")
         if unknown is not None and unknown not in ids:
             raise DataError(f"the model has no piece {unknown!r:.100}, its unknown token.")
-        self._ids, self._merges, self._unknown = ids, merges, unknown
-        self._fuse_unknown, self._byte_fallback, self._ignore_merges = fuse_unknown, byte_fallback, ignore_merges
+        self._ids, self._merges, self._unknown, self._fuse_unknown = ids, merges, unknown, fuse_unknown
         self.tokenize = functools.lru_cache(maxsize=65536)(self._tokenize)
 
     def _tokenize(self, word: str) -> tuple[str, ...]:
-        if self._ignore_merges and word in self._ids:
-            return (word,)
         return self._merge([*self._symbols(word)])
 
     def _symbols(self, word: str) -> Iterator[str]:
-        """The symbols that merging starts from: a word's characters, with byte fallback and unknown tokens."""
-        pending = False  # an unknown token that may still be fused with the next
+        """The symbols that merging starts from: a word's characters, or the unknown token."""
+        after_unknown = False
         for character in word:
-            if character in self._ids:
-                if pending and self._unknown is not None:
-                    yield self._unknown
-                pending = False
+            known = character in self._ids
+            if known:
                 yield character
-                continue
-            byte_pieces = [f"<0x{byte:02X}>" for byte in character.encode()]
-            if self._byte_fallback and all(piece in self._ids for piece in byte_pieces):
-                yield from byte_pieces
-                continue
-            if pending and not self._fuse_unknown and self._unknown is not None:
+            elif self._unknown is not None and not (after_unknown and self._fuse_unknown):
                 yield self._unknown
-            pending = True
-        if pending and self._unknown is not None:
-            yield self._unknown
+            after_unknown = not known
 
     def _merge(self, pieces: list[str]) -> tuple[str, ...]:
         following = [*range(1, len(pieces)), -1]  # the index of each piece's right neighbour; -1 for none

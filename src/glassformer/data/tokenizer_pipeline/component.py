@@ -2,7 +2,7 @@
 
 import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from glassformer.data.subword_segmentation import WHITESPACE
@@ -12,11 +12,8 @@ WHITESPACE_CHARACTERS = "".join(c for c in map(chr, range(0x3001)) if re.match(f
 MAX_SEQUENCE_DEPTH, MAX_SEQUENCE_LENGTH = 5, 20
 EXPRESSIONS = {
     " {2,}": " {2,}",
-    " +": " +",
     r"\n": "\n",
     "\n": "\n",
-    r"\s+": f"[{WHITESPACE}]+",
-    r"\s": f"[{WHITESPACE}]",
 }
 """The supported regular expressions of `tokenizers`, with their equivalents for `re`."""
 
@@ -54,26 +51,22 @@ class Component:
             raise DataError(f"the {self.role} has {name} = {reprlib.repr(value)}, which is neither true nor false.")
         return default if value is None else value
 
-    def number(self, name: str) -> int:
-        value = self.values.get(name)
-        if type(value) is not int or not 0 <= value < 2**31:
-            raise DataError(
-                f"the {self.role} has {name} = {reprlib.repr(value)}, which is not a valid non-negative integer."
-            )
-        return value
-
     def character(self, name: str) -> str:
         value = self.text(name)
         if len(value) != 1:
             raise DataError(f"the {self.role} has {name} = {reprlib.repr(value)}, which is not a single character.")
         return value
 
-    def pattern(self, name: str = "pattern") -> re.Pattern[str]:
-        """The pattern of an option: {"String": ...}, or {"Regex": ...} with one of the supported expressions."""
-        value = self.values.get(name)
+    def replace(self) -> Callable[[str], str]:
+        """The function of a Replace: of each {"String": ...} or {"Regex": ...} with a supported expression."""
+        pattern, content = self._pattern(), self.text("content")
+        return lambda text: pattern.sub(lambda _: content, text)
+
+    def _pattern(self) -> re.Pattern[str]:
+        value = self.values.get("pattern")
         text = value.get("String", value.get("Regex")) if isinstance(value, dict) else None
         if not isinstance(value, dict) or not isinstance(text, str) or not text or len(text) > 1000:
-            raise DataError(f"the {self.role} has {name} = {reprlib.repr(value)}, which is not a valid pattern.")
+            raise DataError(f"the {self.role} has pattern = {reprlib.repr(value)}, which is not a valid pattern.")
         if "String" in value:
             return re.compile(re.escape(text))
         if text not in EXPRESSIONS:

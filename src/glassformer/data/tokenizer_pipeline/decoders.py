@@ -36,12 +36,8 @@ def _step(component: Component) -> DecoderStep:
         case "Fuse":
             return lambda pieces: ["".join(pieces)]
         case "Replace":
-            pattern, content = component.pattern(), component.text("content")
-            return lambda pieces: [pattern.sub(lambda _: content, piece) for piece in pieces]
-        case "Strip":
-            character, start = component.character("content"), component.number("start")
-            stop = component.number("stop")
-            return lambda pieces: [_strip(piece, character, start, stop) for piece in pieces]
+            replace = component.replace()
+            return lambda pieces: [replace(piece) for piece in pieces]
     raise component.unsupported()
 
 
@@ -75,10 +71,3 @@ def _byte_fallback(pieces: Sequence[str]) -> list[str]:
         except UnicodeDecodeError:
             decoded += ["\ufffd"] * len(run)
     return decoded
-
-
-def _strip(piece: str, character: str, start: int, stop: int) -> str:
-    """The piece without up to `start` leading and `stop` trailing occurrences of a character."""
-    left = min(start, len(piece) - len(piece.lstrip(character)))
-    right = min(stop, len(piece) - len(piece.rstrip(character)))
-    return piece[left : len(piece) - right] if left + right < len(piece) else ""

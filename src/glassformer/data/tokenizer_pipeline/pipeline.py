@@ -9,28 +9,27 @@ from glassformer.data.tokenizer_pipeline.added_tokens import AddedTokenFinder, a
 from glassformer.data.tokenizer_pipeline.bpe import BPE, Merges
 from glassformer.data.tokenizer_pipeline.component import Component, require_values
 from glassformer.data.tokenizer_pipeline.decoders import UNKNOWN_TEXT, decoder_steps, is_byte_level
-from glassformer.data.tokenizer_pipeline.normalizers import Strip, normalizer_steps
+from glassformer.data.tokenizer_pipeline.normalizers import normalizer_steps
 from glassformer.data.tokenizer_pipeline.pre_tokenizers import pre_tokenize, pre_tokenizer_steps
-from glassformer.data.tokenizer_pipeline.tokenizer_json_file import TokenizerFile, parse_tokenizer_json
+from glassformer.data.tokenizer_pipeline.tokenizer_json_file import MAX_PIECES, TokenizerFile, parse_tokenizer_json
 from glassformer.data.tokenizer_pipeline.unigram import Unigram
 from glassformer.errors import DataError
+
+BPE_OPTIONS = {
+    "dropout": (None, 0),
+    "continuing_subword_prefix": (None, ""),
+    "end_of_word_suffix": (None, ""),
+    "byte_fallback": (None, False),
+    "ignore_merges": (None, False),
+}
+"""The supported values of options that no BPE tokenizer of a supported family sets."""
 
 
 class Pipeline:
     """Segmenter that runs the pipeline of a `tokenizer.json`; unsupported components are refused by name."""
 
-    def __init__(self, content: bytes) -> None:
-        self._set_up(parse_tokenizer_json(content))
-
-    @classmethod
-    def from_file(cls, file: TokenizerFile) -> "Pipeline":
-        """Build the pipeline of a parsed `tokenizer.json`."""
-        pipeline = cls.__new__(cls)
-        pipeline._set_up(file)
-        return pipeline
-
-    def _set_up(self, file: TokenizerFile) -> None:
-        self.file = file
+    def __init__(self, content: bytes, max_pieces: int = MAX_PIECES) -> None:
+        self.file = file = parse_tokenizer_json(content, max_pieces)
         self.added = added_tokens(file.rest.get("added_tokens"))
         self.unknown = unknown_token(file)
         self._normalizers = normalizer_steps(file.rest.get("normalizer"))
@@ -52,7 +51,6 @@ class Pipeline:
             if token is not None:
                 pieces.append(token)
             else:
-                first = first and not self._strips_start_of(part)
                 pieces += self._segment_normalized(self._normalize(part), first)
             first = False
         return pieces
@@ -79,25 +77,13 @@ class Pipeline:
     def _normalize(self, text: str) -> str:
         return reduce(lambda so_far, step: step(so_far), self._normalizers, text)
 
-    def _strips_start_of(self, text: str) -> bool:
-        """Whether leading whitespace is stripped: for `tokenizers`, the word after it is then not the first."""
-        for step in self._normalizers:
-            if isinstance(step, Strip) and step.strips_start_of(text):
-                return True
-            text = step(text)
-        return False
-
     def _build_model(self, component: Component) -> Unigram | BPE:
-        byte_fallback = component.flag("byte_fallback", False)
         if component.kind == "Unigram" and self.file.scores is not None:
             excluded = {token.content for token in self.added if not token.matches_in_texts}
-            return Unigram(self.file.scores, self.unknown, byte_fallback, excluded)
+            return Unigram(self.file.scores, self.unknown, component.flag("byte_fallback", False), excluded)
         if component.kind == "BPE" and self.file.scores is None:
-            allowed = {"dropout": (None, 0), "continuing_subword_prefix": (None, ""), "end_of_word_suffix": (None, "")}
-            require_values(component, allowed)
-            merges = Merges(self.file.merges)
-            fuse_unknown, ignore_merges = component.flag("fuse_unk", False), component.flag("ignore_merges", False)
-            return BPE(self.file.ids, merges, self.unknown, fuse_unknown, byte_fallback, ignore_merges)
+            require_values(component, BPE_OPTIONS)
+            return BPE(self.file.ids, Merges(self.file.merges), self.unknown, component.flag("fuse_unk", False))
         raise component.unsupported()
 
 

@@ -45,7 +45,7 @@ class TokenizerFile:
         return self.rest.get("model")
 
 
-def parse_tokenizer_json(content: bytes, max_pieces: int = MAX_PIECES) -> TokenizerFile:
+def parse_tokenizer_json(content: bytes, max_pieces: int) -> TokenizerFile:
     """Parse a `tokenizer.json` of at most `max_pieces` pieces, with a few merges per piece."""
     if len(content) > MAX_FILE_BYTES:
         raise DataError(f"it has {len(content):,} bytes; the maximum is {MAX_FILE_BYTES:,}.")

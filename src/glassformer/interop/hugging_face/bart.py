@@ -5,10 +5,9 @@ from typing import Any
 
 from torch import Tensor
 
-from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
+from glassformer.data import AnyTokenizer, ImportedTokenizer, ImportedTokenizerSettings
 from glassformer.data.imported_tokenizer import pieces_by_id
 from glassformer.interop.bounded_files import read_merges, read_vocab_json
-from glassformer.interop.foreign_options import ForeignOptions
 from glassformer.interop.hugging_face.bart_like import BartLike, pop_shared_embedding, pop_zero_bias, read_sizes
 from glassformer.interop.hugging_face.marian_mt import marian_tokenizer, write_marian_tokenizer
 from glassformer.interop.hugging_face.multilingual import (
@@ -16,6 +15,7 @@ from glassformer.interop.hugging_face.multilingual import (
     multilingual_tokenizer,
     write_multilingual_tokenizer,
 )
+from glassformer.interop.imported_options import ImportedOptions
 from glassformer.interop.tokenizer_files import segmentation_models, write_vocab_json
 from glassformer.interop.untrusted_files import inside, write_json
 from glassformer.model import ModelConfig
@@ -29,7 +29,7 @@ class BartFamily(BartLike):
 
     IGNORED_TENSORS = ("model.encoder.version", "model.decoder.version")
 
-    def read_config(self, options: ForeignOptions, weights: dict[str, Tensor]) -> ModelConfig:
+    def read_config(self, options: ImportedOptions, weights: dict[str, Tensor]) -> ModelConfig:
         options.require(
             normalize_before=self.norm_first,
             normalize_embedding=True,
@@ -59,7 +59,9 @@ class BartFamily(BartLike):
     def write_config(self, config: ModelConfig, max_tokens: int) -> dict[str, Any]:
         return super().write_config(config, config.max_positions - OFFSET)
 
-    def read_tokenizer(self, directory: Path, options: ForeignOptions, config: ModelConfig) -> ForeignTokenizer | None:
+    def read_tokenizer(
+        self, directory: Path, options: ImportedOptions, config: ModelConfig
+    ) -> ImportedTokenizer | None:
         """Read the tokenizer: vocab.json and merges.txt (BART, byte-level BPE), or a SentencePiece model (mBART)."""
         if self.norm_first:
             return multilingual_tokenizer(directory, config, MBART_LANGUAGES) or marian_tokenizer(directory, config)
@@ -70,7 +72,7 @@ class BartFamily(BartLike):
             del ids["<mask>"]  # summarisation models have no row for it, but their vocabularies have it
         vocabulary = pieces_by_id(ids, config.vocab_size)
         merges = read_merges(inside(directory, "merges.txt"), config.vocab_size)
-        settings = ForeignSettings(
+        settings = ImportedTokenizerSettings(
             cut="byte-level",
             joint=True,
             before_source=["<s>"],
@@ -80,13 +82,13 @@ class BartFamily(BartLike):
             tags=["<mask>"] if "<mask>" in vocabulary else [],
             hidden=["<pad>", "<mask>"],
         )
-        return ForeignTokenizer.joint(settings, vocabulary, merges)
+        return ImportedTokenizer.joint(settings, vocabulary, merges)
 
     def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:
         if self.norm_first:
             write_multilingual_tokenizer(tokenizer, directory, "MBart50Tokenizer")
             write_marian_tokenizer(tokenizer, directory)
-        elif isinstance(tokenizer, ForeignTokenizer) and tokenizer.settings.cut == "byte-level":
+        elif isinstance(tokenizer, ImportedTokenizer) and tokenizer.settings.cut == "byte-level":
             write_vocab_json(tokenizer, "source", directory / "vocab.json")
             (directory / "merges.txt").write_bytes(segmentation_models(tokenizer)["source"])
             write_json(directory / "tokenizer_config.json", {"tokenizer_class": "BartTokenizer"})

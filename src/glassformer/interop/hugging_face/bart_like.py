@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor
 
 from glassformer.interop.fairseq_names import fairseq_names
-from glassformer.interop.foreign_options import ForeignOptions, unsupported_options
+from glassformer.interop.imported_options import ImportedOptions, unsupported_options
 from glassformer.interop.name_table import NameTable
 from glassformer.interop.untrusted_files import tensors_equal
 from glassformer.model import ModelConfig, Transformer
@@ -64,7 +64,7 @@ class BartLike:
         }
 
 
-def read_sizes(options: ForeignOptions) -> dict[str, Any]:
+def read_sizes(options: ImportedOptions) -> dict[str, Any]:
     """Our options from the settings that have the same names in all BART-like families."""
     return {
         "d_model": options["d_model"],

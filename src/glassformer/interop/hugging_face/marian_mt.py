@@ -6,12 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
+from glassformer.data import AnyTokenizer, ImportedTokenizer, ImportedTokenizerSettings
 from glassformer.data.imported_tokenizer import pieces_by_id
 from glassformer.data.tokenizer import SIDES
 from glassformer.interop.bounded_files import read_spm, read_vocab_json
-from glassformer.interop.foreign_options import ForeignOptions
 from glassformer.interop.hugging_face.bart_like import BartLike, pop_shared_embedding, pop_zero_bias, read_sizes
+from glassformer.interop.imported_options import ImportedOptions
 from glassformer.interop.tokenizer_files import sentencepiece_models, write_vocab_json
 from glassformer.interop.untrusted_files import inside, read_json, write_json
 from glassformer.model import ModelConfig, Transformer
@@ -21,7 +21,7 @@ from glassformer.model.positions import sinusoids
 class MarianFamily(BartLike):
     """Import and export of Marian and Pegasus: sinusoidal positions, biases everywhere, also one per output token."""
 
-    def read_config(self, options: ForeignOptions, weights: dict[str, Tensor]) -> ModelConfig:
+    def read_config(self, options: ImportedOptions, weights: dict[str, Tensor]) -> ModelConfig:
         options.require(
             normalize_before=self.norm_first,
             normalize_embedding=False,
@@ -71,7 +71,9 @@ class MarianFamily(BartLike):
             }
         return options
 
-    def read_tokenizer(self, directory: Path, options: ForeignOptions, config: ModelConfig) -> ForeignTokenizer | None:
+    def read_tokenizer(
+        self, directory: Path, options: ImportedOptions, config: ModelConfig
+    ) -> ImportedTokenizer | None:
         return marian_tokenizer(directory, config)
 
     def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:
@@ -82,7 +84,7 @@ MARIAN = MarianFamily("Hugging Face Marian", "marian", "MarianMTModel", norm_fir
 PEGASUS = MarianFamily("Hugging Face Pegasus", "pegasus", "PegasusForConditionalGeneration", norm_first=True)
 
 
-def marian_tokenizer(directory: Path, config: ModelConfig) -> ForeignTokenizer | None:
+def marian_tokenizer(directory: Path, config: ModelConfig) -> ImportedTokenizer | None:
     """Read a Marian tokenizer: source.spm, target.spm and vocab.json (piece to id); None if one is missing."""
     if not all((directory / name).exists() for name in ("source.spm", "target.spm", "vocab.json")):
         return None
@@ -91,7 +93,7 @@ def marian_tokenizer(directory: Path, config: ModelConfig) -> ForeignTokenizer |
     size = max(config.source_vocab_size, config.vocab_size)
     source = read_vocab_json(directory, "vocab.json", size)
     target = read_vocab_json(directory, "target_vocab.json", size) if separate else source
-    settings = ForeignSettings(
+    settings = ImportedTokenizerSettings(
         cut="sentencepiece",
         joint=not separate,
         after_source=["</s>"],
@@ -99,7 +101,7 @@ def marian_tokenizer(directory: Path, config: ModelConfig) -> ForeignTokenizer |
         opening=[">>", "<<"],
         hidden=["<pad>"],
     )
-    return ForeignTokenizer(
+    return ImportedTokenizer(
         settings,
         {"source": pieces_by_id(source, config.source_vocab_size), "target": pieces_by_id(target, config.vocab_size)},
         {side: read_spm(inside(directory, f"{side}.spm"), size) for side in SIDES},

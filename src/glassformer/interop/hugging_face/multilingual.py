@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
+from glassformer.data import AnyTokenizer, ImportedTokenizer, ImportedTokenizerSettings
 from glassformer.data.imported_tokenizer import SOURCE, TARGET, pieces_by_id
 from glassformer.data.subword_segmentation import SentencePieceSegmenter
 from glassformer.interop.bounded_files import read_spm, read_vocab_json
@@ -27,7 +27,7 @@ MBART_LANGUAGES = [
 
 def multilingual_tokenizer(
     directory: Path, config: ModelConfig, default_codes: Sequence[str] = ()
-) -> ForeignTokenizer | None:
+) -> ImportedTokenizer | None:
     """Read a multilingual tokenizer: sentencepiece.bpe.model (None without it), and vocab.json if there is one.
 
     `default_codes`: the language pieces if no file lists them.
@@ -51,18 +51,18 @@ def multilingual_tokenizer(
     vocabulary = pieces_by_id(ids, config.vocab_size)
     other = {"cut": "sentencepiece", "hidden": ["<s>", "<pad>", MASK]}
     settings = multilingual_settings(options, codes, vocabulary, config, other)
-    return ForeignTokenizer.joint(settings, vocabulary, model)
+    return ImportedTokenizer.joint(settings, vocabulary, model)
 
 
 def multilingual_settings(
     options: dict[str, Any], codes: list[str], vocabulary: Sequence[str], config: ModelConfig, other: dict[str, Any]
-) -> ForeignSettings:
+) -> ImportedTokenizerSettings:
     """Tokenizer settings, with language pieces where the tokenizer class puts them; `other`: the remaining ones."""
     classes = ("MBartTokenizer", "MBartTokenizerFast")
     first_mbart = options.get("tokenizer_class") in classes or not language_codes(options)
     code_last = first_mbart or options.get("legacy_behaviour") is True  # the source ends with its language
     target = vocabulary[config.bos_id] if first_mbart else options.get("tgt_lang")  # the first mBART starts with it
-    return ForeignSettings(
+    return ImportedTokenizerSettings(
         joint=True,
         before_source=[] if code_last else [SOURCE],
         after_source=["</s>", SOURCE] if code_last else ["</s>"],
@@ -77,7 +77,7 @@ def multilingual_settings(
 
 def write_multilingual_tokenizer(tokenizer: AnyTokenizer, directory: Path, name: str) -> None:
     """Write Hugging Face's tokenizer files; `name`: the class (M2M100 or mBART-50), or a related one where needed."""
-    if not isinstance(tokenizer, ForeignTokenizer) or not tokenizer.settings.languages:
+    if not isinstance(tokenizer, ImportedTokenizer) or not tokenizer.settings.languages:
         return
     settings = tokenizer.settings
     codes = list(settings.languages.values())

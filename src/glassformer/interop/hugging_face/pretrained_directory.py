@@ -11,13 +11,13 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from glassformer.data import AnyTokenizer, ForeignTokenizer
+from glassformer.data import AnyTokenizer, ImportedTokenizer
 from glassformer.errors import DirectoryError, InputError
-from glassformer.interop.foreign_options import ForeignOptions
 from glassformer.interop.hugging_face import bart, m2m100, t5
 from glassformer.interop.hugging_face import marian_mt as marian
 from glassformer.interop.hugging_face.tokenizer_json import json_tokenizer, write_json_tokenizer
 from glassformer.interop.imported_model import ImportedModel
+from glassformer.interop.imported_options import ImportedOptions
 from glassformer.interop.name_table import NameTable
 from glassformer.interop.untrusted_files import error_context, inside, read_json, read_safetensors, renamed, write_json
 from glassformer.model import ModelConfig, Transformer
@@ -43,7 +43,7 @@ class Family(Protocol):
     def names(self, config: ModelConfig | None = None) -> NameTable:
         """The table of weight names, Hugging Face's and ours; `config`: of a model to export."""
 
-    def read_config(self, options: ForeignOptions, weights: dict[str, Tensor]) -> ModelConfig:
+    def read_config(self, options: ImportedOptions, weights: dict[str, Tensor]) -> ModelConfig:
         """Our config from Hugging Face's settings; an unsupported setting is an error that names it.
 
         `weights` have our names; those that our model does not need are removed.
@@ -58,7 +58,9 @@ class Family(Protocol):
     def extra_tensors(self, model: Transformer, max_tokens: int) -> dict[str, Tensor]:
         """Tensors that Hugging Face's files store and our model computes or shares."""
 
-    def read_tokenizer(self, directory: Path, options: ForeignOptions, config: ModelConfig) -> ForeignTokenizer | None:
+    def read_tokenizer(
+        self, directory: Path, options: ImportedOptions, config: ModelConfig
+    ) -> ImportedTokenizer | None:
         """Read the tokenizer of a directory; None if the directory has none of this family's kind."""
 
     def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:
@@ -110,7 +112,7 @@ def open_hugging_face(directory: Path) -> ImportedModel:
     return ImportedModel(family.TITLE, model, tokenizer, [] if tokenizer else [note or no_tokenizer])
 
 
-def read_options(directory: Path) -> ForeignOptions:
+def read_options(directory: Path) -> ImportedOptions:
     """Read config.json, with the start, end and padding tokens overridden by generation_config.json."""
     path = inside(directory, "config.json")
     values = read_json(path)
@@ -121,7 +123,7 @@ def read_options(directory: Path) -> ForeignOptions:
     if generation.exists():
         overrides = read_json(inside(directory, generation.name))
         values |= {name: overrides[name] for name in TOKENS if overrides.get(name) is not None}
-    options = ForeignOptions(values, str(path))
+    options = ImportedOptions(values, str(path))
     options.require_integers(*SIZES)
     options.require_integers(*TOKENS, several=True)
     return options

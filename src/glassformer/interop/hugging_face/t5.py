@@ -5,12 +5,12 @@ from typing import Any
 
 from torch import Tensor
 
-from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
+from glassformer.data import AnyTokenizer, ImportedTokenizer, ImportedTokenizerSettings
 from glassformer.data.imported_tokenizer import pieces_by_id
 from glassformer.data.subword_segmentation import SentencePieceSegmenter
 from glassformer.interop.bounded_files import read_spm
-from glassformer.interop.foreign_options import ForeignOptions, unsupported_options
 from glassformer.interop.hugging_face.marian_mt import marian_tokenizer, write_marian_tokenizer
+from glassformer.interop.imported_options import ImportedOptions, unsupported_options
 from glassformer.interop.name_table import NameTable
 from glassformer.interop.tokenizer_files import segmentation_models
 from glassformer.interop.untrusted_files import inside, tensors_equal, write_json
@@ -76,7 +76,7 @@ class T5Family:
         """The table of T5's weight names and ours; for import either serves, for export only gated models have wi_1."""
         return UNGATED_NAMES if config is not None and not config.gated else GATED_NAMES
 
-    def read_config(self, options: ForeignOptions, weights: dict[str, Tensor]) -> ModelConfig:
+    def read_config(self, options: ImportedOptions, weights: dict[str, Tensor]) -> ModelConfig:
         activation, gated = options.choice("feed_forward_proj", FEED_FORWARDS, "relu")
         layers = options["num_layers"]
         output, embedding = "output_projection.weight", "encoder.embedding.weight"
@@ -154,7 +154,9 @@ class T5Family:
             "is_encoder_decoder": True,
         }
 
-    def read_tokenizer(self, directory: Path, options: ForeignOptions, config: ModelConfig) -> ForeignTokenizer | None:
+    def read_tokenizer(
+        self, directory: Path, options: ImportedOptions, config: ModelConfig
+    ) -> ImportedTokenizer | None:
         """Read T5's tokenizer: spiece.model, then the sentinels in reverse order, unless it has them, as mT5's does."""
         if not (directory / "spiece.model").exists():
             return marian_tokenizer(directory, config)
@@ -164,7 +166,7 @@ class T5Family:
         pieces = [*pieces, *sentinels][: config.vocab_size]
         ids = {piece: i for i, piece in reversed(list(enumerate(pieces)))}
         vocabulary = pieces_by_id(ids, config.vocab_size)
-        settings = ForeignSettings(
+        settings = ImportedTokenizerSettings(
             cut="sentencepiece",
             joint=True,
             after_source=["</s>"],
@@ -172,11 +174,11 @@ class T5Family:
             tags=[piece for piece in vocabulary if piece.startswith("<extra_id_")],
             hidden=["<pad>"],
         )
-        return ForeignTokenizer.joint(settings, vocabulary, model)
+        return ImportedTokenizer.joint(settings, vocabulary, model)
 
     def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:
         """Write a T5 tokenizer unchanged, others as Marian's: T5Tokenizer supports only T5's ids and unigram scores."""
-        if isinstance(tokenizer, ForeignTokenizer) and _has_sentinels(tokenizer):
+        if isinstance(tokenizer, ImportedTokenizer) and _has_sentinels(tokenizer):
             (directory / "spiece.model").write_bytes(segmentation_models(tokenizer)["source"])
             extra = len(tokenizer.settings.tags)
             write_json(directory / "tokenizer_config.json", {"tokenizer_class": "T5Tokenizer", "extra_ids": extra})
@@ -184,7 +186,7 @@ class T5Family:
             write_marian_tokenizer(tokenizer, directory)
 
 
-def _has_sentinels(tokenizer: ForeignTokenizer) -> bool:
+def _has_sentinels(tokenizer: ImportedTokenizer) -> bool:
     pieces = tokenizer.pieces(range(tokenizer.vocab_size("source")), "source")
     return tokenizer.settings.cut == "sentencepiece" and any("<extra_id_" in piece for piece in pieces)
 

@@ -8,12 +8,12 @@ import reprlib
 from pathlib import Path
 from typing import Any
 
-from glassformer.data import AnyTokenizer, ForeignSettings, ForeignTokenizer
+from glassformer.data import AnyTokenizer, ImportedTokenizer, ImportedTokenizerSettings
 from glassformer.data.imported_tokenizer import pieces_by_id
 from glassformer.data.tokenizer_pipeline import Pipeline, UnsupportedComponentError
 from glassformer.data.tokenizer_pipeline.added_tokens import AddedToken
 from glassformer.data.tokenizer_pipeline.component import Component, components_of
-from glassformer.data.tokenizer_pipeline.tokenizer_json_file import MAX_FILE_BYTES, parse_tokenizer_json
+from glassformer.data.tokenizer_pipeline.tokenizer_json_file import MAX_FILE_BYTES
 from glassformer.errors import DataError
 from glassformer.interop.bounded_files import EXTRA_PIECES
 from glassformer.interop.hugging_face.multilingual import (
@@ -36,21 +36,21 @@ LANGUAGE_CODE = re.compile(r"__[a-z]{2,3}__|[a-z]{2,3}_(?:[A-Z]{2}|[A-Z][a-z]{3}
 CLASSES = {False: "MBart50Tokenizer", True: "MBartTokenizer"}
 
 
-def json_tokenizer(directory: Path, kind: str, config: ModelConfig) -> tuple[ForeignTokenizer | None, str | None]:
+def json_tokenizer(directory: Path, kind: str, config: ModelConfig) -> tuple[ImportedTokenizer | None, str | None]:
     """Read a directory's tokenizer.json: the tokenizer, or None and a note why not; no note without such a file."""
     if not (directory / FILE).exists():
         return None, None
     path = inside(directory, FILE)
     content = read_bytes(path, MAX_FILE_BYTES)
     try:
-        pipeline = Pipeline.from_file(parse_tokenizer_json(content, config.vocab_size + EXTRA_PIECES))
+        pipeline = Pipeline(content, config.vocab_size + EXTRA_PIECES)
         vocabulary = pieces_by_id(_ids(pipeline, config.vocab_size), config.vocab_size)
         settings = _settings(directory, kind, config, pipeline, vocabulary)
     except UnsupportedComponentError as error:
         return None, f"{FILE} cannot be read: {error} The model takes token ids, not text."
     except DataError as error:
         raise DataError(f"{FILE}: {error}") from None
-    tokenizer = ForeignTokenizer(
+    tokenizer = ImportedTokenizer(
         settings,
         {"source": vocabulary, "target": vocabulary},
         {"source": content, "target": content},
@@ -61,7 +61,7 @@ def json_tokenizer(directory: Path, kind: str, config: ModelConfig) -> tuple[For
 
 def write_json_tokenizer(tokenizer: AnyTokenizer, directory: Path, kind: str) -> bool:
     """Write the original tokenizer.json and the settings that `transformers` needs; False if it has another origin."""
-    if not isinstance(tokenizer, ForeignTokenizer) or tokenizer.settings.cut != "pipeline":
+    if not isinstance(tokenizer, ImportedTokenizer) or tokenizer.settings.cut != "pipeline":
         return False
     (directory / FILE).write_bytes(segmentation_models(tokenizer)["source"])
     settings = tokenizer.settings
@@ -99,7 +99,7 @@ def _ids(pipeline: Pipeline, size: int) -> dict[str, int]:
 
 def _settings(
     directory: Path, kind: str, config: ModelConfig, pipeline: Pipeline, vocabulary: list[str]
-) -> ForeignSettings:
+) -> ImportedTokenizerSettings:
     options = read_tokenizer_config(directory)
     special = [token for token in pipeline.added if token.special]
     other: dict[str, Any] = {
@@ -113,7 +113,7 @@ def _settings(
             options |= {"additional_special_tokens": codes}
         return multilingual_settings(options, codes, vocabulary, config, other)
     before, after = _special_tokens(pipeline) or DEFAULT_SPECIAL_TOKENS.get(kind, ([], ["</s>"]))
-    return ForeignSettings(
+    return ImportedTokenizerSettings(
         joint=True, before_source=before, after_source=after, before_target=before, after_target=after, **other
     )
 
@@ -146,7 +146,7 @@ def _special_tokens(pipeline: Pipeline) -> tuple[list[str], list[str]] | None:
 
 def _template(part: Component) -> tuple[list[str], list[str]]:
     match part.kind:
-        case "RobertaProcessing" | "BertProcessing":
+        case "RobertaProcessing":
             return [_named(part, "cls")], [_named(part, "sep")]
         case "TemplateProcessing":
             single = part.values.get("single")

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from glassformer.data import ForeignTokenizer
-from glassformer.data.imported_tokenizer import ForeignSettings, pieces_by_id
+from glassformer.data import ImportedTokenizer
+from glassformer.data.imported_tokenizer import ImportedTokenizerSettings, pieces_by_id
 from glassformer.data.subword_segmentation import SegmenterKind, SentencePieceSegmenter
 from glassformer.data.tokenizer import SIDES, Side
 from glassformer.errors import DataError, DirectoryError
@@ -31,7 +31,7 @@ class _Vocabulary(NamedTuple):
     """The SentencePiece model; empty if text is split at spaces."""
 
 
-def marian_tokenizer(model_file: Path, names: Any, size: int, notes: list[str]) -> tuple[ForeignTokenizer | None, int]:
+def marian_tokenizer(model_file: Path, names: Any, size: int, notes: list[str]) -> tuple[ImportedTokenizer | None, int]:
     """Build the tokenizer of a model of `size` rows, the last of which is no token; also returns the EOS id.
 
     `names`: the vocabulary files in the decoder's options, if there are any.
@@ -45,7 +45,7 @@ def marian_tokenizer(model_file: Path, names: Any, size: int, notes: list[str]) 
     cut: SegmenterKind = "sentencepiece" if all(side.model for side in sides.values()) else "words"
     if cut == "words":
         notes.append("The vocabulary is a word list: tokens in a text must be separated by spaces.")
-    settings = ForeignSettings(
+    settings = ImportedTokenizerSettings(
         cut=cut,
         joint=sides["source"].pieces == sides["target"].pieces,
         unknown=UNKNOWN,
@@ -56,7 +56,7 @@ def marian_tokenizer(model_file: Path, names: Any, size: int, notes: list[str]) 
     )
     vocabularies = {side: vocabulary.pieces for side, vocabulary in sides.items()}
     models = {side: sides[side].model if cut == "sentencepiece" else b"" for side in sides}
-    return ForeignTokenizer(settings, vocabularies, models), sides["target"].pieces.index(END)
+    return ImportedTokenizer(settings, vocabularies, models), sides["target"].pieces.index(END)
 
 
 def _read(path: Path, side: Side, size: int) -> _Vocabulary:

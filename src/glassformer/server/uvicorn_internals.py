@@ -1,19 +1,45 @@
-"""Connection timeouts: clients that send headers too slowly, or do not read the response, are disconnected.
+"""Everything that uses uvicorn's internals: members that its documentation does not name and a release may change.
 
-uvicorn closes idle connections, but waits forever for the rest of the headers and for a client that does not read.
+When uvicorn is upgraded, this is the place to look, and `ProtectedServer.uses_internals = False` lets the server work
+without it. Why each part is here:
+
+- Timeouts. uvicorn closes idle connections, but waits forever for the rest of the headers, and for a client that does
+  not read its response. A few hundred such clients would occupy every connection (`TimedConnection`: `headers_since`,
+  `paused_since`, `ending_since`; `ProtectedServer.on_tick` looks at them three times per second).
+- Limit of connections. uvicorn's `limit_concurrency` refuses a request after it has been parsed; here a connection is
+  refused at once, or the one closed that has waited longest without sending a request (`connection_made`).
+- Load shedding. A full server refuses translation requests before they are parsed (`data_received`; see
+  `load_shedding`).
+- Error responses. uvicorn's 400 is plain text; ours are JSON with the default headers (`send_400_response`).
+- Stopping. uvicorn raises the signal again when it has stopped, which ends the process with an error
+  (`capture_signals`), and waits for requests whose headers are incomplete (`shutdown`).
+
+Used of `H11Protocol`: `conn`, `connections`, `cycle`, `loop`, `scope`, `transport`, `_unset_keepalive_if_required`,
+`on_response_complete`, `send_400_response`, and asyncio's callbacks. Used of `Server`: `server_state.connections`,
+`should_exit`, `started`, `startup`, `on_tick`, `shutdown`, `capture_signals`.
 """
 
 import asyncio
+import contextlib
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
+from typing import ClassVar
 
 import h11
+from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import Server
 
 from glassformer.server.headers import CLOSE, raw_error_response
 from glassformer.server.limits import Limits
 from glassformer.server.load_shedding import BUSY_RESPONSE, TRANSLATE_PATHS, RequestSlots, route_of_complete_request
 from glassformer.server.metrics import Metrics
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 MAX_REFUSED_CONNECTIONS = 128
 """Maximum number of refused connections that stay open for a moment, so that their clients can read the response."""
 
@@ -30,10 +56,7 @@ BAD_REQUEST_RESPONSE = raw_error_response(
 
 
 class TimedConnection(H11Protocol):
-    """HTTP connection (uvicorn's h11) that records since when it has been waiting for its client.
-
-    `timed_connection` makes the class for a server.
-    """
+    """HTTP connection (uvicorn's h11) that records since when it has been waiting for its client."""
 
     limits: Limits
     metrics: Metrics
@@ -156,9 +179,65 @@ class TimedConnection(H11Protocol):
                 return
 
 
-def timed_connection(limits: Limits, metrics: Metrics, slots: RequestSlots) -> type[TimedConnection]:
-    """The connection class of a server with these limits."""
-    return type("ServerConnection", (TimedConnection,), {"limits": limits, "metrics": metrics, "slots": slots})
+class ProtectedServer(Server):
+    """uvicorn's server with `TimedConnection`s, a bounded shutdown and our handling of signals."""
+
+    uses_internals: ClassVar[bool] = True
+    """Switch: False leaves connections and signals to uvicorn, without what this module's docstring lists."""
+
+    def __init__(
+        self, config: Config, limits: Limits, metrics: Metrics, slots: RequestSlots, on_started: Callable[[], None]
+    ) -> None:
+        """`on_started` is called when the server accepts connections."""
+        self.on_started = on_started
+        if self.uses_internals:
+            of_this_server = {"limits": limits, "metrics": metrics, "slots": slots}
+            config.http = type("ServerConnection", (TimedConnection,), of_this_server)
+        super().__init__(config)
+        metrics.gauge("connections", "Open connections.", lambda: len(self.server_state.connections))
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self.on_started()
+
+    def _timed_connections(self) -> list[TimedConnection]:
+        return [one for one in self.server_state.connections if isinstance(one, TimedConnection)]
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % 3 == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in self._timed_connections():
+                connection.abort_if_overdue(now)
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for connection in self._timed_connections():
+            if connection.headers_since is not None:
+                connection.transport.abort()  # its request is incomplete
+        await super().shutdown(sockets)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle Ctrl-C and SIGTERM: the first stops the server without an error, the second kills it at once."""
+        if not self.uses_internals:
+            with super().capture_signals():
+                yield
+            return
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        previous = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+    def _on_signal(self, *_: object) -> None:
+        if self.should_exit:
+            os._exit(1)
+        self.should_exit = True
 
 
 def _has_passed(since: float | None, now: float, seconds: float) -> bool:

@@ -1,7 +1,7 @@
 """Reader for untrusted torch.save checkpoints, without torch.load: no code in them is run.
 
-`torch_pickle` parses the pickle in a sandboxed subprocess and describes it in JSON. Here every number of the
-description is checked against the file before it is used.
+A sandboxed subprocess interprets the pickle and describes it in JSON. Here every number of the description is checked
+against the file before it is used.
 """
 
 import json
@@ -17,17 +17,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-import torch
-from torch import Tensor
+import numpy.typing as npt
 
+import glassformer
 from glassformer.errors import DirectoryError, InputError
-from glassformer.interop import torch_pickle
-from glassformer.interop.torch_pickle import ASK_FOR_STATE_DICT, DOWNLOAD_AGAIN, MAX_PICKLE_BYTES
+from glassformer.interop.torch_file.pickled_names import DTYPES as DTYPE_NAMES
+from glassformer.interop.torch_file.refusal import ASK_FOR_STATE_DICT, DOWNLOAD_AGAIN, MAX_PICKLE_BYTES
 
-CHILD_CODE = "import sys; sys.path.append(sys.argv.pop(1)); import torch_pickle; torch_pickle.main()"
+CHILD_CODE = (
+    "import sys; sys.path.append(sys.argv.pop(1)); from glassformer.interop.torch_file import sandbox; sandbox.main()"
+)
 TIMEOUT_SECONDS = (2, 30)
 """Minimum and maximum time for the subprocess that describes a file; one second more per MiB in between."""
 ALIGNMENT = 64
@@ -36,8 +38,19 @@ MIN_VIEW_LIMIT = 2**20
 """Minimum of the limit on bytes that tensors cover by repeating elements (stride 0), however small the file."""
 MAX_VIEW_FACTOR = 8
 """Maximum bytes that all tensors together cover, as a multiple of the file's size: tied weights count repeatedly."""
-DTYPES = {name: getattr(torch, name) for name in torch_pickle.DTYPES}
+RAW_BYTES = {"bfloat16": "uint16"} | dict.fromkeys(
+    ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"), "uint8"
+)
+"""Types of torch that NumPy lacks, and the type of the same size that holds their bytes."""
+DTYPES = {name: np.dtype(RAW_BYTES.get(name, name)) for name in DTYPE_NAMES}
 NUMPY_KINDS = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"}
+
+
+class SavedTensor(NamedTuple):
+    """A tensor's elements, and the name of its type in torch, which NumPy may lack (see `RAW_BYTES`)."""
+
+    array: npt.NDArray[Any]
+    dtype: str
 
 
 def _everything(key: str) -> bool:
@@ -45,11 +58,11 @@ def _everything(key: str) -> bool:
 
 
 def read_torch_file(path: Path, keep: Callable[[str], bool] = _everything) -> dict[str, Any]:
-    """Read the dict that torch.save wrote, as plain data and tensors; `keep` selects its top-level keys.
+    """Read the dict that torch.save wrote, as plain data and `SavedTensor`s; `keep` selects its top-level keys.
 
-    Tensors are memory-mapped if torch >= 1.6 wrote the file (so it should not change while they are used; writing to a
-    tensor does not change it), and copied if an older version did. All are plain tensors on the CPU, including saved
-    parameters. NumPy arrays become tensors; objects of other classes become dicts of their attributes.
+    Tensors are memory-mapped if torch >= 1.6 wrote the file (so it should not change while they are used; writing to
+    one does not change it), and copied if an older version did. Those of one storage have one array as their base.
+    Objects of other classes become dicts of their attributes, names of globals become text.
     """
     if sys.platform == "win32":
         raise InputError(
@@ -91,7 +104,7 @@ def _opened(path: Path) -> Iterator[int]:
 def _describe(path: Path, file: int, size: int) -> dict[str, Any]:
     """Have a subprocess describe the file; its refusals become errors with the same words."""
     seconds = min(TIMEOUT_SECONDS[0] + size // 2**20, TIMEOUT_SECONDS[1])
-    directory = Path(torch_pickle.__file__).parent
+    directory = Path(glassformer.__file__).parents[1]
     command = [sys.executable, "-I", "-S", "-B", "-c", CHILD_CODE, str(directory), str(seconds)]
     try:
         with subprocess.Popen(command, stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
@@ -151,8 +164,8 @@ class _Builder:
         self.storage_specs: list[Any] = description["storages"]
         self.reverse: bool = description["reverse"]
         self.bytes_left = MAX_VIEW_FACTOR * self.size + MIN_VIEW_LIMIT
-        self.tensors: dict[int, Tensor] = {}
-        self.storages: dict[tuple[int, torch.dtype | None], torch.UntypedStorage] = {}
+        self.tensors: dict[int, SavedTensor] = {}
+        self.storages: dict[tuple[int, str], npt.NDArray[Any]] = {}
         end = 0
         for offset, count, _ in sorted(self.storage_specs, key=lambda storage: storage[:2]):
             if not _are_sizes(offset, count) or offset < end or offset + count > self.size:
@@ -175,22 +188,22 @@ class _Builder:
         leaves: dict[str, Callable[..., Any]] = {
             "T": self.tensor,
             "S": self.whole_storage,
-            "N": _name,
+            "N": str,
             "b": bytes.fromhex,
             "n": self.array,
         }
         return leaves[kind](*parts)
 
-    def tensor(self, number: int) -> Tensor:
+    def tensor(self, number: int) -> SavedTensor:
         """The tensor with this number; one object however often it is mentioned."""
         if number not in self.tensors:
             self.tensors[number] = self.new_tensor(*self.tensor_specs[number])
         return self.tensors[number]
 
-    def new_tensor(self, number: int, kind: str, offset: int, shape: list[int], stride: list[int]) -> Tensor:
-        if kind not in DTYPES:
-            self.refuse(f"has a tensor of unknown type {kind[:100]!r}")
-        dtype = DTYPES[kind]
+    def new_tensor(self, number: int, name: str, offset: int, shape: list[int], stride: list[int]) -> SavedTensor:
+        if name not in DTYPES:
+            self.refuse(f"has a tensor of unknown type {name[:100]!r}")
+        dtype = DTYPES[name]
         if not _are_sizes(number, offset, *shape, *stride) or len(shape) != len(stride):
             self.refuse("has a tensor with a negative or missing size or stride")
         if prod(max(length, 1) for length in shape) > 2**62:
@@ -199,14 +212,15 @@ class _Builder:
         if prod(shape) and (last + 1) * dtype.itemsize > self.storage_specs[number][1]:
             self.refuse("has a tensor that extends beyond its storage")
         self.charge(prod(shape) * dtype.itemsize)
-        storage = self.storage(number, dtype if self.reverse else None)
+        storage = self.storage(number, dtype.str if self.reverse else "")
         if not prod(shape):
-            return torch.empty(shape, dtype=dtype)
-        return torch.empty(0, dtype=dtype).set_(storage, offset, shape, stride)
+            return SavedTensor(np.empty(shape, dtype), name)
+        strides = [step * dtype.itemsize for step in stride]
+        return SavedTensor(np.ndarray(shape, dtype, storage, offset * dtype.itemsize, strides), name)
 
-    def whole_storage(self, number: int, kind: str) -> Tensor:
+    def whole_storage(self, number: int, name: str) -> SavedTensor:
         """A storage that was saved on its own, as a tensor."""
-        return self.new_tensor(number, kind, 0, [self.storage_specs[number][1] // DTYPES[kind].itemsize], [1])
+        return self.new_tensor(number, name, 0, [self.storage_specs[number][1] // DTYPES[name].itemsize], [1])
 
     def charge(self, count: int) -> None:
         """Count bytes against the limits for one tensor and for all of them."""
@@ -214,28 +228,27 @@ class _Builder:
         if count > max(self.size, MIN_VIEW_LIMIT) or self.bytes_left < 0:
             self.refuse("has tensors that repeat its data many times", ASK_FOR_STATE_DICT)
 
-    def storage(self, number: int, swapped: torch.dtype | None) -> torch.UntypedStorage:
-        """The storage of this number, shared by its tensors. `swapped`: the type whose bytes are in reverse order."""
+    def storage(self, number: int, swapped: str) -> npt.NDArray[Any]:
+        """The bytes of a storage, shared by its tensors. `swapped`: the type whose bytes are in reverse order."""
         if (number, swapped) not in self.storages:
             offset, count, crc = self.storage_specs[number]
             view = memoryview(self.memory)[offset : offset + count]
             if crc is not None and zlib.crc32(view) != crc:
                 self.refuse("is damaged, the checksum of a tensor is wrong")
-            data = view if offset % ALIGNMENT == 0 and swapped is None else bytearray(view)
-            storage = torch.frombuffer(data, dtype=torch.uint8).untyped_storage() if count else torch.UntypedStorage(0)
-            if swapped is not None:
-                storage.byteswap(swapped)
+            storage = np.frombuffer(view if offset % ALIGNMENT == 0 and not swapped else bytearray(view), np.uint8)
+            if swapped:
+                storage.view(swapped).byteswap(inplace=True)
             self.storages[number, swapped] = storage
         return self.storages[number, swapped]
 
     def array(self, kind: str, shape: list[int] | None, data: str) -> Any:
-        """Build a NumPy array as a tensor, a NumPy scalar as a number."""
+        """Build a NumPy array, a NumPy scalar as a number."""
         if kind not in NUMPY_KINDS or not _are_sizes(*(shape or ())):
             self.refuse(f"has a numpy array of unknown type {kind[:100]!r}", ASK_FOR_STATE_DICT)
         numbers = np.frombuffer(bytearray.fromhex(data), np.dtype(kind).newbyteorder("<"))
         if len(numbers) != prod(shape or ()):
             self.refuse("has a numpy array whose length does not match its shape")
-        return numbers[0].item() if shape is None else torch.from_numpy(numbers.reshape(shape))
+        return numbers[0].item() if shape is None else numbers.reshape(shape)
 
 
 _CONTAINERS: dict[str, Callable[[Iterator[Any]], Any]] = {"l": list, "t": tuple, "s": set}
@@ -244,8 +257,3 @@ _CONTAINERS: dict[str, Callable[[Iterator[Any]], Any]] = {"l": list, "t": tuple,
 def _are_sizes(*numbers: Any) -> bool:
     """Whether all values are non-negative integers of 63 bits."""
     return all(type(number) is int and 0 <= number < 2**63 for number in numbers)
-
-
-def _name(full: str) -> Any:
-    """The torch dtype of that name; any other name stays text."""
-    return DTYPES.get(full.removeprefix("torch."), full)

@@ -12,7 +12,7 @@ MAX_VALUE = 2**31
 """Maximum value of a number in another program's settings; those of real models are below it."""
 
 
-class ForeignOptions:
+class ImportedOptions:
     """Another program's settings by name, and the file they come from (for errors)."""
 
     def __init__(self, values: Mapping[str, Any], where: str) -> None:
