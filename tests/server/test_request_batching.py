@@ -48,7 +48,7 @@ def test_together_is_as_alone(config, seed, kind):
     dice = random.Random(seed)
     asked = [(requests(dice, config), searches(dice)) for _ in range(8)]
     alone = [engine.search(*one) for one in asked]
-    batcher = Batcher(engine, config.eos_id, 1000, Metrics())
+    batcher = Batcher(engine, 1000, Metrics())
     try:
         with ThreadPoolExecutor(8) as pool:
             found = list(pool.map(lambda one: Ticket(batcher).search(*one), asked))
@@ -66,7 +66,7 @@ def test_cancelled_requests_do_not_affect_others(config, seed):
     search = Beam(size=3)
     asked = [requests(dice, config) for _ in range(12)]
     alone = [engine.search(one, search) for one in asked]
-    batcher = Batcher(engine, config.eos_id, 1000, Metrics())
+    batcher = Batcher(engine, 1000, Metrics())
     tickets = [Ticket(batcher) for _ in asked]
     leaving = set(dice.sample(range(12), 6))
 
@@ -97,7 +97,7 @@ def test_cancelled_requests_do_not_affect_others(config, seed):
 
 def test_invalid_searches_are_errors_of_their_own_request():
     engine, config = open_search_backend([model()], EngineOptions(engine="plain")), model().config
-    batcher = Batcher(engine, config.eos_id, 10, Metrics())
+    batcher = Batcher(engine, 10, Metrics())
     try:
         with pytest.raises(InputError, match="padding"):
             Ticket(batcher).search([Request([config.pad_id])], Beam())
@@ -114,7 +114,7 @@ def test_invalid_searches_are_errors_of_their_own_request():
 
 def test_stopping_lets_nobody_wait():
     engine = open_search_backend([model()], EngineOptions(engine="plain", exact=True))
-    batcher = Batcher(engine, model().config.eos_id, 10_000, Metrics())
+    batcher = Batcher(engine, 10_000, Metrics())
     refused: list[bool] = []
 
     def ask() -> None:

@@ -6,11 +6,10 @@ from typing import Literal, get_args
 
 import torch
 
-from glassformer.decoding.beam import BeamSearch, BeamStep
+from glassformer.decoding.beam import Beam, BeamSearch, BeamStep
 from glassformer.decoding.continuous_batching import suppressed, task_for
 from glassformer.decoding.hypothesis import Hypothesis, Node, penalised
 from glassformer.decoding.rules import Request, Rules
-from glassformer.decoding.search_settings import Beam
 from glassformer.decoding.step_model import StepModel
 from glassformer.decoding.stepwise_search import SearchResult, SearchTask, StepwiseBatchSearch
 

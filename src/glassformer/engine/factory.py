@@ -6,6 +6,7 @@ from typing import Protocol
 
 from glassformer import decoding
 from glassformer.decoding import BatchLimits, Ensemble, Hypothesis, PlainStepModel, Request, SearchSettings, StepModel
+from glassformer.decoding.continuous_batching import Batching, StepModelBatching
 from glassformer.engine.engine_options import EngineOptions
 from glassformer.engine.native_library import library
 from glassformer.engine.native_model import SATURATING_ROWS, NativeStepModel
@@ -21,6 +22,10 @@ class Engine(Protocol):
     max_tokens: int | None
     """Maximum number of tokens in a source; None for no limit."""
 
+    @property
+    def batching(self) -> Batching:
+        """Its batches, for a caller that fills them itself, as the server does."""
+
     def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[list[Hypothesis]]:
         """Search for the translations of all requests; returns the hypotheses of each, best first."""
 
@@ -32,6 +37,7 @@ class SearchBackend:
         self.step_model = step_model
         self.limits = limits or BatchLimits()
         self.max_tokens = step_model.max_tokens
+        self.batching = StepModelBatching(step_model, self.limits)
 
     def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[list[Hypothesis]]:
         return decoding.search(self.step_model, requests, settings, self.limits)
