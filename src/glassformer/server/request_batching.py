@@ -22,14 +22,14 @@ from glassformer.server.metrics import Metrics
 logger = logging.getLogger("glassformer.server")
 STOPPING = "The server is stopping. Try again in a moment."
 SEARCH_FAILED = "The search failed with an internal error. The server's log has the details."
-MAX_GROUPS_PER_WORKER = 4
-"""Maximum number of groups per worker thread; each group may take the memory of a whole worker."""
+MAX_BATCHES_PER_WORKER = 4
+"""Maximum number of batches per worker thread; each may take the memory of a whole worker."""
 MAX_TASK_NUMBERS = 2**31
 """Number of different task numbers, which are 32 bits wide in C."""
 
 
-class GroupKey(NamedTuple):
-    """Key of a group: what searches must have in common to share a batch."""
+class BatchKey(NamedTuple):
+    """Key of a batch: what its searches have in common."""
 
     search: SearchSettings
     reads_tokens: bool
@@ -41,7 +41,7 @@ class Job(SearchTask):
     """One sentence of a request, to be searched in a batch."""
 
     arrival: int
-    key: GroupKey
+    key: BatchKey
     ticket: "Ticket"
     index: int
     """Position of the sentence in its request."""
@@ -70,12 +70,12 @@ class Ticket:
 class Batcher:
     """Continuous batching over requests: an engine that many threads may call at once, each through a `Ticket`.
 
-    The task source of all worker threads, with one batch per group.
+    The task source of all worker threads.
     """
 
     def __init__(self, engine: Engine, max_waiting: int, metrics: Metrics) -> None:
         self.engine, self.max_waiting, self.metrics = engine, max_waiting, metrics
-        self._queues: dict[GroupKey, FairQueue[Job]] = {}
+        self._queues: dict[BatchKey, FairQueue[Job]] = {}
         self._changed = threading.Condition()
         self._arrivals = itertools.count()
         self._idle = 0
@@ -129,6 +129,35 @@ class Batcher:
         for worker in self._workers:
             worker.join(timeout=2)
 
+    def fill(self, batches: dict[Hashable, Batch[Job]]) -> bool:
+        """Let waiting sentences join a worker's batches, longest waiting first; False when the server stops."""
+        with self._changed:
+            self._remove_finished(batches)
+            if not batches:
+                self._idle += 1
+                self._changed.wait_for(lambda: self._queues or self._stopped)
+                self._idle -= 1
+            if self._stopped:
+                return False
+            for key in sorted(self._queues, key=lambda key: self._queues[key].first().arrival):
+                if key not in batches:
+                    if len(batches) >= MAX_BATCHES_PER_WORKER:
+                        break  # so that later arrivals do not overtake it forever
+                    batches[key] = self.engine.batching.open(*key)
+                self._join(key, batches[key])
+        for batch in batches.values():
+            self.metrics.batch.observe(len(batch.tasks))
+        return True
+
+    def fail(self, batch: Batch[Job], error: Exception) -> None:
+        """Report the error to all requests with sentences in this batch, which is then removed."""
+        is_internal = not isinstance(error, GlassformerError)
+        if is_internal:
+            logger.exception("The search failed")
+        with self._changed:
+            for job in batch.tasks.values():
+                self._fail(job.ticket, HTTPError(500, SEARCH_FAILED) if is_internal else error)
+
     def _admit(self, ticket: Ticket, jobs: list[Job]) -> None:
         if self._stopped:
             raise busy(STOPPING)
@@ -155,37 +184,16 @@ class Batcher:
         tasks = self.engine.batching.tasks(requests, search, [arrival % MAX_TASK_NUMBERS for arrival in arrivals])
         jobs = [
             Job(
-                **vars(task), arrival=arrival, key=GroupKey(search, task.rules.reads_tokens), ticket=ticket, index=index
+                **vars(task), arrival=arrival, key=BatchKey(search, task.rules.reads_tokens), ticket=ticket, index=index
             )
             for index, (arrival, task) in enumerate(zip(arrivals, tasks, strict=True))
         ]
         return sorted(jobs, key=lambda job: -job.cost)
 
     def _work(self) -> None:
-        """A worker thread."""
         lower_thread_priority()  # so that the thread that answers or refuses requests does not wait for a core
         for job, hypotheses in run_batches(self):
             self._deliver(job, hypotheses)
-
-    def fill(self, batches: dict[Hashable, Batch[Job]]) -> bool:
-        """Let waiting sentences join a worker's batches, longest waiting first; False when the server stops."""
-        with self._changed:
-            self._remove_finished(batches)
-            if not batches:
-                self._idle += 1
-                self._changed.wait_for(lambda: self._queues or self._stopped)
-                self._idle -= 1
-            if self._stopped:
-                return False
-            for key in sorted(self._queues, key=lambda key: self._queues[key].first().arrival):
-                if key not in batches:
-                    if len(batches) >= MAX_GROUPS_PER_WORKER:
-                        break  # so that later arrivals do not overtake it forever
-                    batches[key] = self.engine.batching.open(*key)
-                self._join(key, batches[key])
-        for batch in batches.values():
-            self.metrics.batch.observe(len(batch.tasks))
-        return True
 
     def _remove_finished(self, batches: dict[Hashable, Batch[Job]]) -> None:
         """Remove the batches that no client waits for any more."""
@@ -194,23 +202,14 @@ class Batcher:
                 self._under_way -= len(batch.tasks)
                 del batches[key]
 
-    def _join(self, key: GroupKey, batch: Batch[Job]) -> None:
+    def _join(self, key: BatchKey, batch: Batch[Job]) -> None:
         """Let sentences join a batch: as many as fit, and no more than this worker's share."""
         queue = self._queues[key]
         share = -(-len(queue) // (1 + self._idle))  # the idle workers take the rest
         self._under_way += batch.fill(lambda fits: queue.take() if queue and fits(queue.first()) else None, share)
         self._remove_if_empty(key)
 
-    def fail(self, batch: Batch[Job], error: Exception) -> None:
-        """Report the error to all requests with sentences in this batch, which is then removed."""
-        is_internal = not isinstance(error, GlassformerError)
-        if is_internal:
-            logger.exception("The search failed")
-        with self._changed:
-            for job in batch.tasks.values():
-                self._fail(job.ticket, HTTPError(500, SEARCH_FAILED) if is_internal else error)
-
-    def _remove_if_empty(self, key: GroupKey) -> None:
+    def _remove_if_empty(self, key: BatchKey) -> None:
         if not self._queues[key]:
             del self._queues[key]
 
