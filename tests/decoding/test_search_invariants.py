@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.decoding import BatchLimits, Beam, Ensemble, Request, Sample, SearchTask, search
-from glassformer.decoding.continuous_batching import Batch
+from glassformer.decoding.continuous_batching import RunningBatch
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.rules import occurs
 from glassformer.decoding.work_queue import WorkQueue
@@ -210,7 +210,7 @@ class OneAtATime:
 def test_a_worker_never_exceeds_its_batch_limits(costs, limits, refills, width, generator):
     tasks = [SearchTask(number, Request([3]), None, cost) for number, cost in enumerate(sorted(costs, reverse=True))]
     queue, taken = WorkQueue(tasks, 1), 0
-    batch = Batch(lambda: OneAtATime(generator), limits, refills, width)
+    batch = RunningBatch(lambda: OneAtATime(generator), limits, refills, width)
     while taken < len(tasks):
         before = len(batch.tasks)
         taken += batch.fill(lambda fits: queue.take(0, fits, steal=not batch.tasks))

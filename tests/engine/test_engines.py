@@ -97,10 +97,10 @@ def test_ctranslate2_gives_the_same_translations(tmp_path):
 
 def test_batches_of_ctranslate2_start_together_and_follow_the_options():
     pytest.importorskip("ctranslate2")
-    batching = open_engine([small_model()], EngineOptions(engine="ctranslate2", workers=3, sentences=2)).batching
-    assert batching.workers == 3
-    waiting = batching.tasks([Request([5, 6, 2]), Request([7, 2]), Request([8, 2])], Beam(), range(3))
-    batch = batching.open(Beam(), reads_tokens=False)
+    engine = open_engine([small_model()], EngineOptions(engine="ctranslate2", workers=3, sentences=2))
+    assert engine.workers == 3
+    waiting = engine.tasks([Request([5, 6, 2]), Request([7, 2]), Request([8, 2])], Beam(), range(3))
+    batch = engine.open(Beam(), reads_tokens=False)
 
     def take(fits):
         return waiting.pop(0) if waiting and fits(waiting[0]) else None

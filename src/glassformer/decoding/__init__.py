@@ -1,7 +1,7 @@
 """Search over token ids: from sources and a step model to targets. No text in this package."""
 
 from glassformer.decoding.beam import Beam
-from glassformer.decoding.continuous_batching import BatchLimits, batches_by_cost, search
+from glassformer.decoding.continuous_batching import BatchLimits, SearchBackend, batches_by_cost, search
 from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.decoding.rules import Request
 from glassformer.decoding.sampling import Sample
@@ -19,6 +19,7 @@ __all__ = [
     "PlainStepModel",
     "Request",
     "Sample",
+    "SearchBackend",
     "SearchResult",
     "SearchSettings",
     "SearchTask",

@@ -7,7 +7,7 @@ sentence is next, and what happens to one whose search fails.
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Generic, Protocol, TypeVar
 
 import torch
@@ -43,10 +43,6 @@ class BatchLimits:
     workers: int = 1
     """Number of search threads, each with its own sentences."""
 
-    def max_sentences(self, width: int) -> float:
-        """Maximum number of sentences in a worker's batch if each has `width` hypotheses."""
-        return min(self.sentences or math.inf, max(1, self.rows // width) if self.rows else math.inf)
-
 
 def batches_by_cost(costs: Sequence[int], budget: int) -> Iterator[list[int]]:
     """Group items of similar cost into batches of indices, most expensive first, each padded batch within the budget.
@@ -60,14 +56,16 @@ def batches_by_cost(costs: Sequence[int], budget: int) -> Iterator[list[int]]:
         order = order[count:]
 
 
-class Batch(Generic[Task]):
+class RunningBatch(Generic[Task]):
     """A batch search in progress, and the sentences in it."""
 
     def __init__(self, open_search: Callable[[], BatchSearch], limits: BatchLimits, refills: bool, width: int) -> None:
         self.tasks: dict[int, Task] = {}
         self._joining: list[Task] = []
         self._open_search = open_search
-        self._positions, self._max_sentences = limits.positions, limits.max_sentences(width)
+        self._positions = limits.positions
+        sentences_by_rows = max(1, limits.rows // width) if limits.rows else math.inf
+        self._max_sentences = min(limits.sentences or math.inf, sentences_by_rows)
         self._refills = refills
         """Whether sentences may join while others are under way."""
 
@@ -92,7 +90,7 @@ class Batch(Generic[Task]):
 
     @cached_property
     def _search(self) -> BatchSearch:
-        return self._open_search()
+        return self._open_search()  # at the first step, so that its errors are the batch's
 
     def _is_open(self) -> bool:
         """Whether sentences may join now: an empty batch, or one of whose capacity a quarter is free.
@@ -110,51 +108,13 @@ class Batch(Generic[Task]):
         return not self.tasks or (len(self.tasks) < self._max_sentences and positions <= self._positions)
 
 
-class Batching(Protocol):
-    """What an engine offers for continuous batching: it makes tasks of requests, and opens batches for them."""
-
-    workers: int
-    """Number of worker threads that can run batches at the same time."""
-
-    def tasks(self, requests: Sequence[Request], settings: SearchSettings, numbers: Iterable[int]) -> list[SearchTask]:
-        """Make search tasks of requests; raises an `InputError` if a request or the settings do not suit the model."""
-
-    def open(self, settings: SearchSettings, reads_tokens: bool) -> Batch[Task]:
-        """Open an empty batch for tasks with these settings. `reads_tokens`: whether their rules read tokens."""
-
-
-class StepModelBatching:
-    """Batches for a step model: in its native search if it has one for these settings, else in the stepwise search."""
-
-    def __init__(self, step_model: StepModel, limits: BatchLimits) -> None:
-        self.step_model, self.limits, self.workers = step_model, limits, limits.workers
-
-    def tasks(self, requests: Sequence[Request], settings: SearchSettings, numbers: Iterable[int]) -> list[SearchTask]:
-        suppressed(self.step_model, settings)  # raises its errors before a batch is opened
-        return [
-            task_for(self.step_model, number, request, settings)
-            for number, request in zip(numbers, requests, strict=True)
-        ]
-
-    def open(self, settings: SearchSettings, reads_tokens: bool) -> Batch[Task]:
-        return Batch(lambda: self._search(settings, reads_tokens), self.limits, self.step_model.refills, settings.width)
-
-    def _search(self, settings: SearchSettings, reads_tokens: bool) -> BatchSearch:
-        suppress = suppressed(self.step_model, settings)
-        if isinstance(self.step_model, HasNativeSearch):
-            native = self.step_model.batch_search(settings, suppress, reads_tokens)
-            if native is not None:
-                return native
-        return StepwiseBatchSearch(self.step_model, settings, suppress)
-
-
 class TaskSource(Protocol[Task]):
     """Where a worker's batches get their sentences."""
 
-    def fill(self, batches: dict[Hashable, Batch[Task]]) -> bool:
+    def fill(self, batches: dict[Hashable, RunningBatch[Task]]) -> bool:
         """Fill batches with waiting sentences, open and remove some; False if the worker should end."""
 
-    def fail(self, batch: Batch[Task], error: Exception) -> None:
+    def fail(self, batch: RunningBatch[Task], error: Exception) -> None:
         """Handle an error in the search of a batch."""
 
 
@@ -164,7 +124,7 @@ def run_batches(source: TaskSource[Task]) -> Iterator[tuple[Task, list[Hypothesi
 
     Batches advance in turns, so that a short search does not wait for a long one.
     """
-    batches: dict[Hashable, Batch[Task]] = {}
+    batches: dict[Hashable, RunningBatch[Task]] = {}
     while source.fill(batches):
         for batch in batches.values():
             try:
@@ -173,51 +133,79 @@ def run_batches(source: TaskSource[Task]) -> Iterator[tuple[Task, list[Hypothesi
                 source.fail(batch, error)
 
 
-def search(
-    step_model: StepModel, requests: Sequence[Request], settings: SearchSettings, limits: BatchLimits | None = None
-) -> list[list[Hypothesis]]:
-    """Search for the translations of all requests; returns the hypotheses of each, best first.
-
-    Long sentences go first: sentences of similar length share a batch, and no long one is left for the end.
-    """
-    batching = StepModelBatching(step_model, limits or BatchLimits())
-    tasks = batching.tasks(requests, settings, range(len(requests)))
-    tasks.sort(key=lambda task: -task.cost)
-    queue = WorkQueue(tasks, min(batching.workers, len(tasks)))
-    reads_tokens = any(task.rules.reads_tokens for task in tasks)
-    sources = [FileTasks(queue, worker, batching.open(settings, reads_tokens)) for worker in range(queue.workers)]
-    results: list[list[Hypothesis]] = [[] for _ in requests]
-    for task, hypotheses in run_workers([run_batches(source) for source in sources], queue.stop):
-        results[task.number] = hypotheses
-    return results
-
-
 class FileTasks:
     """Task source of one worker for a list of sentences: they fill one batch, and an error ends the whole search."""
 
-    def __init__(self, queue: WorkQueue[SearchTask], worker: int, batch: Batch[SearchTask]) -> None:
+    def __init__(self, queue: WorkQueue[SearchTask], worker: int, batch: RunningBatch[SearchTask]) -> None:
         self.queue, self.worker, self.batch = queue, worker, batch
 
-    def fill(self, batches: dict[Hashable, Batch[SearchTask]]) -> bool:
+    def fill(self, batches: dict[Hashable, RunningBatch[SearchTask]]) -> bool:
         batches[self.worker] = batch = self.batch
         batch.fill(lambda fits: self.queue.take(self.worker, fits, steal=not batch.tasks))
         return bool(batch.tasks) and not self.queue.stopped
 
-    def fail(self, batch: Batch[SearchTask], error: Exception) -> None:
+    def fail(self, batch: RunningBatch[SearchTask], error: Exception) -> None:
         raise error
 
 
-def task_for(step_model: StepModel, number: int, request: Request, settings: SearchSettings) -> SearchTask:
-    """Make a search task of a request: with its rules, and its cost in KV cache positions."""
-    rules = _rules(step_model, request, settings)
-    # The hypotheses of a sentence can share its source only where rows may differ in shape.
-    source_copies = 1 if step_model.refills else settings.width
-    return SearchTask(
-        number,
-        request,
-        rules,
-        cost=source_copies * len(request.source) + settings.width * (rules.limit + step_model.extra_positions),
-    )
+class SearchBackend:
+    """Searches in glassformer's own code, over a step model (next-token logits per decoding step)."""
+
+    def __init__(self, step_model: StepModel, limits: BatchLimits | None = None) -> None:
+        self.step_model, self.max_tokens = step_model, step_model.max_tokens
+        self.limits = limits or BatchLimits()
+        self.workers = self.limits.workers
+
+    def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[list[Hypothesis]]:
+        """Search for the translations of all requests; returns the hypotheses of each, best first.
+
+        Long sentences go first: sentences of similar length share a batch, and no long one is left for the end.
+        """
+        tasks = self.tasks(requests, settings, range(len(requests)))
+        tasks.sort(key=lambda task: -task.cost)
+        queue = WorkQueue(tasks, min(self.workers, len(tasks)))
+        reads_tokens = any(task.rules.reads_tokens for task in tasks)
+        sources = [FileTasks(queue, worker, self.open(settings, reads_tokens)) for worker in range(queue.workers)]
+        results: list[list[Hypothesis]] = [[] for _ in requests]
+        for task, hypotheses in run_workers([run_batches(source) for source in sources], queue.stop):
+            results[task.number] = hypotheses
+        return results
+
+    def tasks(self, requests: Sequence[Request], settings: SearchSettings, numbers: Iterable[int]) -> list[SearchTask]:
+        step_model, width = self.step_model, settings.width
+        suppressed(step_model, settings)  # raises its errors before a batch is opened
+        # The hypotheses of a sentence can share its source only where rows may differ in shape.
+        source_copies = 1 if step_model.refills else width
+        rules = [_rules(step_model, request, settings) for request in requests]
+        return [
+            SearchTask(
+                number,
+                request,
+                rule,
+                cost=source_copies * len(request.source) + width * (rule.limit + step_model.extra_positions),
+            )
+            for number, request, rule in zip(numbers, requests, rules, strict=True)
+        ]
+
+    def open(self, settings: SearchSettings, reads_tokens: bool) -> RunningBatch[Task]:
+        open_search = partial(self._batch_search, settings, reads_tokens)
+        return RunningBatch(open_search, self.limits, self.step_model.refills, settings.width)
+
+    def _batch_search(self, settings: SearchSettings, reads_tokens: bool) -> BatchSearch:
+        """The step model's native search, if it has one for these settings; else the stepwise one."""
+        step_model, suppress = self.step_model, suppressed(self.step_model, settings)
+        if isinstance(step_model, HasNativeSearch):
+            native = step_model.batch_search(settings, suppress, reads_tokens)
+            if native is not None:
+                return native
+        return StepwiseBatchSearch(step_model, settings, suppress)
+
+
+def search(
+    step_model: StepModel, requests: Sequence[Request], settings: SearchSettings, limits: BatchLimits | None = None
+) -> list[list[Hypothesis]]:
+    """Search for the translations of all requests; returns the hypotheses of each, best first."""
+    return SearchBackend(step_model, limits).search(requests, settings)
 
 
 def _rules(step_model: StepModel, request: Request, settings: SearchSettings) -> Rules:

@@ -53,7 +53,8 @@ class StepwiseBatchSearch:
 
     def join(self, tasks: Sequence[SearchTask]) -> None:
         self.session.join([task.request.source for task in tasks], [task.rules.limit for task in tasks])
-        self.running |= {task.number: self._begin(task) for task in tasks}
+        for task in tasks:
+            self.running[task.number] = self.settings.begin(task.rules, self.step_model.bos, task.request.source)
 
     def advance(self) -> list[SearchResult]:
         """Advance every sentence by one step; finished sentences are removed and returned."""
@@ -74,6 +75,3 @@ class StepwiseBatchSearch:
             del self.running[number]
         self.session.keep(rows)
         return finished
-
-    def _begin(self, task: SearchTask) -> SentenceSearch:
-        return self.settings.begin(task.rules, self.step_model.bos, task.request.source)

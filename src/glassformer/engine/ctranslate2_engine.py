@@ -22,7 +22,7 @@ from glassformer.decoding import (
     score,
     search,
 )
-from glassformer.decoding.continuous_batching import Batch, Task
+from glassformer.decoding.continuous_batching import RunningBatch, Task
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.rules import rules_for
 from glassformer.engine.engine_options import EngineOptions
@@ -55,10 +55,6 @@ class CTranslate2:
         with _files(model, directory) as files:  # they are read at once and not needed afterwards
             self.translator: Any = open_ctranslate2(files, compute_type=options.precision, **threads)
 
-    @property
-    def batching(self) -> "CTranslate2":
-        return self
-
     def tasks(self, requests: Sequence[Request], settings: SearchSettings, numbers: Iterable[int]) -> list[SearchTask]:
         """Search tasks for the server's batches; CTranslate2 checks the requests itself."""
         rules = [rules_for(request, self.config.eos_id, settings, self.max_tokens) for request in requests]
@@ -67,10 +63,10 @@ class CTranslate2:
             for number, request, rule in zip(numbers, requests, rules, strict=True)
         ]
 
-    def open(self, settings: SearchSettings, reads_tokens: bool) -> Batch[Task]:
+    def open(self, settings: SearchSettings, reads_tokens: bool) -> RunningBatch[Task]:
         """Open a batch whose sentences all start together: CTranslate2 lets none join later."""
         limits = BatchLimits(sentences=self.sentences, workers=self.workers)
-        return Batch(lambda: CTranslate2BatchSearch(self, settings), limits, refills=False, width=settings.width)
+        return RunningBatch(lambda: CTranslate2BatchSearch(self, settings), limits, refills=False, width=settings.width)
 
     def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[list[Hypothesis]]:
         """Search for the translations of all requests; returns the hypotheses of each, best first."""
@@ -81,9 +77,8 @@ class CTranslate2:
                 "`fast`."
             )
         groups: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for number, request in enumerate(requests):
-            rules = rules_for(request, self.config.eos_id, settings, self.max_tokens)
-            groups[rules.min_length, rules.limit].append(number)  # one length limit per call
+        for task in self.tasks(requests, settings, range(len(requests))):
+            groups[task.rules.min_length, task.rules.limit].append(task.number)  # one length limit per call
         pending = [
             (numbers, self._submit([requests[i] for i in numbers], beam, *lengths))
             for lengths, numbers in groups.items()

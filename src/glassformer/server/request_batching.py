@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from glassformer.decoding import Hypothesis, Request, SearchSettings, SearchTask
-from glassformer.decoding.continuous_batching import Batch, run_batches
+from glassformer.decoding.continuous_batching import RunningBatch, run_batches
 from glassformer.engine import Engine
 from glassformer.errors import GlassformerError
 from glassformer.hardware import lower_thread_priority
@@ -51,7 +51,13 @@ class Ticket:
     """One request's handle on the `Batcher`: an engine for the request's `Translator` that can be cancelled."""
 
     def __init__(self, batcher: "Batcher") -> None:
-        self.max_tokens, self.batching = batcher.engine.max_tokens, batcher.engine.batching
+        engine = batcher.engine
+        self.max_tokens, self.workers, self.tasks, self.open = (
+            engine.max_tokens,
+            engine.workers,
+            engine.tasks,
+            engine.open,
+        )
         self._batcher = batcher
         self.failed: BaseException | None = None
         self.results: list[list[Hypothesis]] = []
@@ -83,7 +89,7 @@ class Batcher:
         self._stopped = False
         self._tickets: set[Ticket] = set()
         self._workers = [
-            threading.Thread(target=self._work, name=f"search-{i}", daemon=True) for i in range(engine.batching.workers)
+            threading.Thread(target=self._work, name=f"search-{i}", daemon=True) for i in range(engine.workers)
         ]
         for worker in self._workers:
             worker.start()
@@ -129,7 +135,7 @@ class Batcher:
         for worker in self._workers:
             worker.join(timeout=2)
 
-    def fill(self, batches: dict[Hashable, Batch[Job]]) -> bool:
+    def fill(self, batches: dict[Hashable, RunningBatch[Job]]) -> bool:
         """Let waiting sentences join a worker's batches, longest waiting first; False when the server stops."""
         with self._changed:
             self._remove_finished(batches)
@@ -143,13 +149,13 @@ class Batcher:
                 if key not in batches:
                     if len(batches) >= MAX_BATCHES_PER_WORKER:
                         break  # so that later arrivals do not overtake it forever
-                    batches[key] = self.engine.batching.open(*key)
+                    batches[key] = self.engine.open(*key)
                 self._join(key, batches[key])
         for batch in batches.values():
             self.metrics.batch.observe(len(batch.tasks))
         return True
 
-    def fail(self, batch: Batch[Job], error: Exception) -> None:
+    def fail(self, batch: RunningBatch[Job], error: Exception) -> None:
         """Report the error to all requests with sentences in this batch, which is then removed."""
         is_internal = not isinstance(error, GlassformerError)
         if is_internal:
@@ -181,7 +187,7 @@ class Batcher:
     def _jobs(self, ticket: Ticket, requests: Sequence[Request], search: SearchSettings) -> list[Job]:
         """The jobs of a request's sentences, the longest first, so that none of these is left for the end."""
         arrivals = [next(self._arrivals) for _ in requests]
-        tasks = self.engine.batching.tasks(requests, search, [arrival % MAX_TASK_NUMBERS for arrival in arrivals])
+        tasks = self.engine.tasks(requests, search, [arrival % MAX_TASK_NUMBERS for arrival in arrivals])
         jobs = [
             Job(
                 **vars(task), arrival=arrival, key=BatchKey(search, task.rules.reads_tokens), ticket=ticket, index=index
@@ -195,14 +201,14 @@ class Batcher:
         for job, hypotheses in run_batches(self):
             self._deliver(job, hypotheses)
 
-    def _remove_finished(self, batches: dict[Hashable, Batch[Job]]) -> None:
+    def _remove_finished(self, batches: dict[Hashable, RunningBatch[Job]]) -> None:
         """Remove the batches that no client waits for any more."""
         for key, batch in list(batches.items()):
             if all(job.ticket.failed for job in batch.tasks.values()):
                 self._under_way -= len(batch.tasks)
                 del batches[key]
 
-    def _join(self, key: BatchKey, batch: Batch[Job]) -> None:
+    def _join(self, key: BatchKey, batch: RunningBatch[Job]) -> None:
         """Let sentences join a batch: as many as fit, and no more than this worker's share."""
         queue = self._queues[key]
         share = -(-len(queue) // (1 + self._idle))  # the idle workers take the rest
