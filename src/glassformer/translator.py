@@ -10,10 +10,10 @@ from pathlib import Path
 from glassformer import decoding
 from glassformer.data import AnyTokenizer, IdsOnly, ImportedTokenizer
 from glassformer.data.sentence_splitting import split
-from glassformer.decoding import Beam, Hypothesis, PlainStepModel, Request, SearchSettings
+from glassformer.decoding import Beam, Hypothesis, PlainStepModel, Request, SearchBackend, SearchSettings
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.mbr import mbr_index
-from glassformer.engine import Engine, SearchBackend
+from glassformer.engine import Engine
 from glassformer.errors import InputError
 from glassformer.evaluation import sentence_chrf
 from glassformer.model import Transformer

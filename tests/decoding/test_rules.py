@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glassformer.decoding import Beam
 from glassformer.decoding.rules import Request, occurs, overlap, repeating, rules_for
-from glassformer.decoding.search_settings import Beam
 from glassformer.errors import InputError
 from tests.examples import max_examples
 

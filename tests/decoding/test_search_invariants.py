@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.decoding import BatchLimits, Beam, Ensemble, Request, Sample, SearchTask, search
-from glassformer.decoding.continuous_batching import BatchCapacity, _joining_tasks
+from glassformer.decoding.continuous_batching import RunningBatch
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.rules import occurs
 from glassformer.decoding.work_queue import WorkQueue
@@ -186,6 +186,19 @@ def test_impossible_requests_are_refused():
             searched(damaged, [[3]], settings)
 
 
+class OneAtATime:
+    """A batch search without a model: each step finishes one sentence, any of them."""
+
+    def __init__(self, generator):
+        self.generator, self.running = generator, []
+
+    def join(self, tasks):
+        self.running += [task.number for task in tasks]
+
+    def advance(self):
+        return [(self.running.pop(self.generator.randrange(len(self.running))), [])]
+
+
 @max_examples(MAX_EXAMPLES)
 @given(
     st.lists(st.integers(1, 60), min_size=1, max_size=30),
@@ -196,14 +209,17 @@ def test_impossible_requests_are_refused():
 )
 def test_a_worker_never_exceeds_its_batch_limits(costs, limits, refills, width, generator):
     tasks = [SearchTask(number, Request([3]), None, cost) for number, cost in enumerate(sorted(costs, reverse=True))]
-    queue, running, taken = WorkQueue(tasks, 1), [], 0
+    queue, taken = WorkQueue(tasks, 1), 0
+    batch = RunningBatch(lambda: OneAtATime(generator), limits, refills, width)
     while taken < len(tasks):
-        joining = _joining_tasks(queue, 0, list(running), BatchCapacity(limits, refills, width))
-        taken += len(joining)
-        running += [task.cost for task in joining]
+        before = len(batch.tasks)
+        taken += batch.fill(lambda fits: queue.take(0, fits, steal=not batch.tasks))
+        running = [task.cost for task in batch.tasks.values()]
+        assert before == len(running) or refills or not before, "a sentence joined a running batch"
         assert running, "the worker is idle, but tasks are waiting"
         positions = sum(running) if refills else len(running) * running[0]
         assert len(running) == 1 or positions <= limits.positions  # a single sentence may need more
         assert len(running) <= (limits.sentences or len(tasks))
         assert len(running) == 1 or len(running) * width <= (limits.rows or width * len(tasks))
-        running.pop(generator.randrange(len(running)))
+        [(finished, _)] = batch.advance()
+        assert finished.number not in batch.tasks

@@ -95,6 +95,21 @@ def test_ctranslate2_gives_the_same_translations(tmp_path):
         assert one.candidates[0].score == pytest.approx(other.candidates[0].score, abs=1e-3)
 
 
+def test_batches_of_ctranslate2_start_together_and_follow_the_options():
+    pytest.importorskip("ctranslate2")
+    engine = open_engine([small_model()], EngineOptions(engine="ctranslate2", workers=3, sentences=2))
+    assert engine.workers == 3
+    waiting = engine.tasks([Request([5, 6, 2]), Request([7, 2]), Request([8, 2])], Beam(), range(3))
+    batch = engine.open(Beam(), reads_tokens=False)
+
+    def take(fits):
+        return waiting.pop(0) if waiting and fits(waiting[0]) else None
+
+    assert [batch.fill(take), len(list(batch.advance()))] == [2, 2]
+    assert [batch.fill(take), len(list(batch.advance()))] == [1, 1]
+    assert [batch.fill(take), batch.tasks] == [0, {}]
+
+
 def test_the_ctranslate2_export_is_cached(tmp_path, monkeypatch):
     pytest.importorskip("ctranslate2")
     directory = saved(tmp_path / "small")

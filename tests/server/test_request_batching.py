@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from glassformer.data import ImportedTokenizer
 from glassformer.decoding import Beam, Request, Sample
+from glassformer.decoding.stepwise_search import StepwiseBatchSearch
 from glassformer.engine import EngineOptions, open_search_backend
 from glassformer.errors import InputError
 from glassformer.server.fair_queue import FairQueue
@@ -48,7 +49,7 @@ def test_together_is_as_alone(config, seed, kind):
     dice = random.Random(seed)
     asked = [(requests(dice, config), searches(dice)) for _ in range(8)]
     alone = [engine.search(*one) for one in asked]
-    batcher = Batcher(engine, config.eos_id, 1000, Metrics())
+    batcher = Batcher(engine, 1000, Metrics())
     try:
         with ThreadPoolExecutor(8) as pool:
             found = list(pool.map(lambda one: Ticket(batcher).search(*one), asked))
@@ -66,7 +67,7 @@ def test_cancelled_requests_do_not_affect_others(config, seed):
     search = Beam(size=3)
     asked = [requests(dice, config) for _ in range(12)]
     alone = [engine.search(one, search) for one in asked]
-    batcher = Batcher(engine, config.eos_id, 1000, Metrics())
+    batcher = Batcher(engine, 1000, Metrics())
     tickets = [Ticket(batcher) for _ in asked]
     leaving = set(dice.sample(range(12), 6))
 
@@ -97,7 +98,7 @@ def test_cancelled_requests_do_not_affect_others(config, seed):
 
 def test_invalid_searches_are_errors_of_their_own_request():
     engine, config = open_search_backend([model()], EngineOptions(engine="plain")), model().config
-    batcher = Batcher(engine, config.eos_id, 10, Metrics())
+    batcher = Batcher(engine, 10, Metrics())
     try:
         with pytest.raises(InputError, match="padding"):
             Ticket(batcher).search([Request([config.pad_id])], Beam())
@@ -112,9 +113,41 @@ def test_invalid_searches_are_errors_of_their_own_request():
         Ticket(batcher).search([Request([3])], Beam())
 
 
+@pytest.mark.parametrize("place", ["join", "advance"])
+def test_a_failed_search_ends_its_own_requests_only(place, monkeypatch):
+    """Other settings, and later requests with the same ones, get their results, and nothing is left in the batcher."""
+    engine = open_search_backend([model()], EngineOptions(engine="plain"))
+    failing, sound = Beam(size=2, no_repeat=5), Beam(size=3)
+    wanted = [Request([5, 6, 2]), Request([7, 2])]
+    errors = [RuntimeError("a defect"), InputError("a damaged model")]
+    original = getattr(StepwiseBatchSearch, place)
+
+    def faulty(self, *arguments):
+        if self.settings == failing and errors:
+            raise errors.pop(0)
+        return original(self, *arguments)
+
+    monkeypatch.setattr(StepwiseBatchSearch, place, faulty)
+    batcher = Batcher(engine, 10, Metrics())
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            other = pool.submit(Ticket(batcher).search, wanted, sound)
+            with pytest.raises(HTTPError, match="internal error") as caught:
+                Ticket(batcher).search(wanted, failing)
+            assert caught.value.status == 500
+            with pytest.raises(InputError, match="a damaged model"):
+                Ticket(batcher).search(wanted, failing)
+            assert other.result() == engine.search(wanted, sound)
+        assert Ticket(batcher).search(wanted, failing) == engine.search(wanted, failing)
+        assert not batcher.under_way
+        assert not batcher.waiting
+    finally:
+        batcher.stop()
+
+
 def test_stopping_lets_nobody_wait():
     engine = open_search_backend([model()], EngineOptions(engine="plain", exact=True))
-    batcher = Batcher(engine, model().config.eos_id, 10_000, Metrics())
+    batcher = Batcher(engine, 10_000, Metrics())
     refused: list[bool] = []
 
     def ask() -> None:

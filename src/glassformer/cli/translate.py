@@ -31,11 +31,11 @@ from glassformer.cli.common.search_options import (
     Workers,
     engine_from,
     panel,
-    search_from,
 )
-from glassformer.errors import DataError
+from glassformer.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
+    from glassformer.decoding import SearchSettings
     from glassformer.translator import Translation, TranslationCandidate, Translator
 
 _sampling_option, _constraint_option = panel("Sampling"), panel("Constraints")
@@ -154,7 +154,7 @@ def translate(
         "epsilon": epsilon,
         "seed": seed,
     }
-    search = search_from(beam, max(mbr or 1, n_best), length_penalty, sample, search_options)
+    search = _search_settings(beam, max(mbr or 1, n_best), length_penalty, sample, search_options)
     options = engine_from(engine, precision, workers, batch_size, batch_tokens, exact)
     translator = load(
         model,
@@ -185,6 +185,25 @@ def translate(
     run_until_signal(work)
     if isinstance(lines, InputLines) and (warning := lines.warning()):
         typer.echo(warning, err=True)
+
+
+def _search_settings(
+    beam: int, n_best: int, length_penalty: float, sample: bool, options: dict[str, Any]
+) -> "SearchSettings":
+    """The settings of beam search or sampling from the command line; options of the other kind are an error."""
+    from glassformer.decoding import Beam, Sample
+
+    kind = Sample if sample else Beam
+    given = {name: value for name, value in options.items() if value is not None}
+    if unused := [name for name in given if name not in kind.model_fields]:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
+        raise SettingsError(
+            f"{flags} has no effect with --sample: leave out one or the other."
+            if sample
+            else f"{flags} has no effect without --sample: add --sample, or leave out {flags}."
+        )
+    given |= {"n_best": n_best, "length_penalty": length_penalty}
+    return Sample(**given) if sample else Beam(size=beam, **given)
 
 
 class _OutputLines:

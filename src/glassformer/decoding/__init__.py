@@ -1,10 +1,12 @@
 """Search over token ids: from sources and a step model to targets. No text in this package."""
 
-from glassformer.decoding.continuous_batching import BatchLimits, batches_by_cost, search, search_as_completed
+from glassformer.decoding.beam import Beam
+from glassformer.decoding.continuous_batching import BatchLimits, SearchBackend, batches_by_cost, search
 from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.decoding.rules import Request
+from glassformer.decoding.sampling import Sample
 from glassformer.decoding.scoring import score
-from glassformer.decoding.search_settings import Beam, Sample, SearchSettings
+from glassformer.decoding.search_settings import SearchSettings
 from glassformer.decoding.step_model import Ensemble, PlainStepModel, StepModel, StepSession
 from glassformer.decoding.stepwise_search import BatchSearch, SearchResult, SearchTask
 
@@ -17,6 +19,7 @@ __all__ = [
     "PlainStepModel",
     "Request",
     "Sample",
+    "SearchBackend",
     "SearchResult",
     "SearchSettings",
     "SearchTask",
@@ -25,5 +28,4 @@ __all__ = [
     "batches_by_cost",
     "score",
     "search",
-    "search_as_completed",
 ]

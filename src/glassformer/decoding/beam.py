@@ -1,19 +1,56 @@
-"""Beam search for one sentence (greedy search with a beam of 1). Sees candidates only, not the model or the batch."""
+"""Beam search (greedy search with a beam of 1): its settings, and the search of one sentence."""
 
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from glassformer.decoding.hypothesis import Hypothesis, Node, penalised, start_node, to_hypothesis
+from pydantic import Field
+
+from glassformer.decoding.hypothesis import Candidate, Node, penalised, to_hypothesis
 from glassformer.decoding.rules import Rules
-from glassformer.decoding.search_settings import Beam
+from glassformer.decoding.search_settings import SearchSettings, SentenceSearch, Width
 
-Candidate = tuple[int, float]
-"""A possible next token and its log-probability."""
 Child = tuple[float, int, int, int, float]
 """Continuation of a hypothesis: loss so far, row of its parent, rank in that row, token, the token's log-probability.
 
 Tuples sort best first; ties go to the better parent."""
+
+
+class Beam(SearchSettings):
+    """Beam search: keep the best few partial targets of each sentence and extend all of them.
+
+    The search ends when no unfinished hypothesis could still reach the `n_best`.
+    """
+
+    size: Width = 4
+    """Beam size: number of hypotheses kept for each sentence.
+
+    1 is greedy search: the most likely token at every step, up to the first end of sentence."""
+    diversity: Annotated[float, Field(ge=0)] = 0.0
+    """Diversity penalty: on a continuation, for each more likely continuation of the same hypothesis.
+
+    N-best lists then differ early (the sibling penalty of arXiv:1611.08562). It affects which hypotheses are kept,
+    but not their scores."""
+    keep_greedy: bool = True
+    """Whether the greedy hypothesis always keeps a place in the beam; a textbook beam may drop it.
+
+    With it, no beam result is worse than greedy search."""
+
+    @classmethod
+    def greedy(cls) -> "Beam":
+        """Greedy search: the most likely token at every step."""
+        return cls(size=1, length_penalty=0.0)
+
+    @property
+    def width(self) -> int:
+        return max(self.size, self.n_best)
+
+    def begin(self, rules: Rules, bos: int, source: Sequence[int]) -> "BeamSearch":
+        return BeamSearch(rules, self, bos)
+
+    def as_beam(self) -> "Beam":
+        return self
 
 
 @dataclass(frozen=True)
@@ -29,23 +66,16 @@ class BeamStep:
     ended: list[Node]
 
 
-class BeamSearch:
-    """Beam search of one sentence, in progress."""
+class BeamSearch(SentenceSearch):
+    """Beam search of one sentence, in progress. `best` has ties in the order in which they were found."""
 
     def __init__(self, rules: Rules, beam: Beam, bos: int, log: list[BeamStep] | None = None) -> None:
-        self.rules = rules
+        super().__init__(rules, bos)
         self.beam = beam
         self.log = log
         """List that every step is appended to; None to record no steps."""
-        self.growing: list[Node] = [start_node(bos)]
-        self.best: list[Hypothesis] = []
-        """The n best finished hypotheses so far, best first; ties in the order in which they were found."""
 
     def advance(self, candidates: Sequence[Sequence[Candidate]]) -> list[int]:
-        """Take one step with the candidates of each unfinished hypothesis, most likely first.
-
-        Returns for each new unfinished hypothesis the row of its parent; empty when the search is over.
-        """
         k = self.beam.width
         kept: list[tuple[int, Node]] = []
         ended: list[Node] = []

@@ -1,25 +1,31 @@
-"""Continuous batching on several workers: sentences join running batches as others finish and leave when complete."""
+"""Continuous batching: sentences join running batches as others finish, and leave when complete.
+
+The loop of a worker thread is `run_batches`, for files and for the server. They differ in the `TaskSource`: which
+sentence is next, and what happens to one whose search fails.
+"""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Generic, Protocol, TypeVar
 
 import torch
 
 from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.decoding.rules import Request, Rules, rules_for
-from glassformer.decoding.search_settings import Beam, SearchSettings
+from glassformer.decoding.search_settings import SearchSettings
 from glassformer.decoding.step_model import StepModel
 from glassformer.decoding.stepwise_search import (
     BatchSearch,
     HasNativeSearch,
-    SearchResult,
     SearchTask,
     StepwiseBatchSearch,
 )
 from glassformer.decoding.work_queue import WorkQueue, run_workers
 from glassformer.errors import InputError
 
+Task = TypeVar("Task", bound=SearchTask)
 DEFAULT_MAX_POSITIONS = 16_000
 """Default maximum of source and target positions, over all hypotheses, in a worker's KV cache."""
 
@@ -37,20 +43,6 @@ class BatchLimits:
     workers: int = 1
     """Number of search threads, each with its own sentences."""
 
-    def max_sentences(self, width: int) -> float:
-        """Maximum number of sentences in a worker's batch if each has `width` hypotheses."""
-        return min(self.sentences or math.inf, max(1, self.rows // width) if self.rows else math.inf)
-
-
-def search(
-    step_model: StepModel, requests: Sequence[Request], settings: SearchSettings, limits: BatchLimits | None = None
-) -> list[list[Hypothesis]]:
-    """Search for the translations of all requests; returns the hypotheses of each, best first."""
-    results: list[list[Hypothesis]] = [[] for _ in requests]
-    for number, hypotheses in search_as_completed(step_model, requests, settings, limits):
-        results[number] = hypotheses
-    return results
-
 
 def batches_by_cost(costs: Sequence[int], budget: int) -> Iterator[list[int]]:
     """Group items of similar cost into batches of indices, most expensive first, each padded batch within the budget.
@@ -64,102 +56,156 @@ def batches_by_cost(costs: Sequence[int], budget: int) -> Iterator[list[int]]:
         order = order[count:]
 
 
-def search_as_completed(
-    step_model: StepModel, requests: Sequence[Request], settings: SearchSettings, limits: BatchLimits | None = None
-) -> Iterator[SearchResult]:
-    """Search for the translations of all requests; yields the index and hypotheses of each as it completes.
+class RunningBatch(Generic[Task]):
+    """A batch search in progress, and the sentences in it."""
 
-    Long sentences go first: sentences of similar length share a batch, and no long one is left for the end.
-    """
-    limits = limits or BatchLimits()
-    suppress = suppressed(step_model, settings)
-    tasks = [task_for(step_model, number, request, settings) for number, request in enumerate(requests)]
-    tasks.sort(key=lambda task: -task.cost)
-    queue = WorkQueue(tasks, min(limits.workers, len(tasks)))
-    reads_tokens = any(task.rules.reads_tokens for task in tasks)
-    batch_searches = [open_batch_search(step_model, settings, suppress, reads_tokens) for _ in range(queue.workers)]
-    capacity = BatchCapacity(limits, step_model.refills, settings.width)
-    workers = [_work(batch_search, queue, worker, capacity) for worker, batch_search in enumerate(batch_searches)]
-    return run_workers(workers, queue.stop)
-
-
-@torch.no_grad()
-def _work(
-    batch_search: BatchSearch, queue: WorkQueue[SearchTask], worker: int, capacity: "BatchCapacity"
-) -> Iterator[SearchResult]:
-    """Loop of one search thread: sentences join while there is capacity, advance together, and leave when finished."""
-    costs: dict[int, int] = {}
-    while not queue.stopped:
-        if joining := _joining_tasks(queue, worker, list(costs.values()), capacity):
-            batch_search.join(joining)
-            costs |= {task.number: task.cost for task in joining}
-        if not costs:
-            return
-        for number, hypotheses in batch_search.advance():
-            del costs[number]
-            yield number, hypotheses
-
-
-def open_batch_search(
-    step_model: StepModel, settings: SearchSettings, suppress: Sequence[int], reads_tokens: bool
-) -> BatchSearch:
-    """Open a batch search: the step model's native one, if any, unless a rule reads tokens; else the stepwise one."""
-    if (
-        isinstance(step_model, HasNativeSearch)
-        and isinstance(settings, Beam)
-        and not settings.diversity
-        and not reads_tokens
-    ):
-        return step_model.batch_search(settings, suppress)
-    return StepwiseBatchSearch(step_model, settings, suppress)
-
-
-class BatchCapacity:
-    """When sentences may join a running batch, and how many fit; `costs` are those of the sentences already in it."""
-
-    def __init__(self, limits: BatchLimits, refills: bool, width: int) -> None:
-        self.positions, self.max_sentences = limits.positions, limits.max_sentences(width)
-        self.refills = refills
+    def __init__(self, open_search: Callable[[], BatchSearch], limits: BatchLimits, refills: bool, width: int) -> None:
+        self.tasks: dict[int, Task] = {}
+        self._joining: list[Task] = []
+        self._open_search = open_search
+        self._positions = limits.positions
+        sentences_by_rows = max(1, limits.rows // width) if limits.rows else math.inf
+        self._max_sentences = min(limits.sentences or math.inf, sentences_by_rows)
+        self._refills = refills
         """Whether sentences may join while others are under way."""
 
-    def is_open(self, costs: Sequence[int]) -> bool:
+    def fill(self, take: Callable[[Callable[[Task], bool]], Task | None], most: float = math.inf) -> int:
+        """Take the sentences that join now, at most `most`; returns their number.
+
+        `take` returns the next waiting sentence if the function passed to it, whether a sentence fits, is true for it.
+        """
+        if self._is_open():
+            while len(self._joining) < most and (task := take(self._fits)) is not None:
+                self._joining.append(task)
+                self.tasks[task.number] = task
+        return len(self._joining)
+
+    def advance(self) -> Iterator[tuple[Task, list[Hypothesis]]]:
+        """Let the sentences join, take one or several steps, and yield the sentences that are finished."""
+        if self._joining:
+            self._search.join(self._joining)
+            self._joining = []
+        for number, hypotheses in self._search.advance():
+            yield self.tasks.pop(number), hypotheses
+
+    @cached_property
+    def _search(self) -> BatchSearch:
+        return self._open_search()  # at the first step, so that its errors are the batch's
+
+    def _is_open(self) -> bool:
         """Whether sentences may join now: an empty batch, or one of whose capacity a quarter is free.
 
         Encoding a few sources at a time would make poor use of the matrix products.
         """
-        is_quarter_free = sum(costs) <= self.positions * 3 // 4 and len(costs) <= self.max_sentences * 3 / 4
-        return not costs or (self.refills and is_quarter_free)
+        positions = sum(task.cost for task in self.tasks.values())
+        is_quarter_free = positions <= self._positions * 3 // 4 and len(self.tasks) <= self._max_sentences * 3 / 4
+        return not self.tasks or (self._refills and is_quarter_free)
 
-    def fits(self, costs: Sequence[int], cost: int) -> bool:
+    def _fits(self, task: Task) -> bool:
         """Whether one more sentence fits; where all start together, all are padded to the most expensive."""
-        used = sum(costs) + cost if self.refills else (len(costs) + 1) * max([*costs, cost])
-        return not costs or (len(costs) < self.max_sentences and used <= self.positions)
+        costs = [*(other.cost for other in self.tasks.values()), task.cost]
+        positions = sum(costs) if self._refills else len(costs) * max(costs)
+        return not self.tasks or (len(self.tasks) < self._max_sentences and positions <= self._positions)
 
 
-def _joining_tasks(
-    queue: WorkQueue[SearchTask], worker: int, costs: list[int], capacity: BatchCapacity
-) -> list[SearchTask]:
-    """The sentences that join a running batch now."""
-    if not capacity.is_open(costs):
-        return []
-    joining: list[SearchTask] = []
-    while (task := queue.take(worker, lambda task: capacity.fits(costs, task.cost), steal=not costs)) is not None:
-        joining.append(task)
-        costs.append(task.cost)
-    return joining
+class TaskSource(Protocol[Task]):
+    """Where a worker's batches get their sentences."""
+
+    def fill(self, batches: dict[Hashable, RunningBatch[Task]]) -> bool:
+        """Fill batches with waiting sentences, open and remove some; False if the worker should end."""
+
+    def fail(self, batch: RunningBatch[Task], error: Exception) -> None:
+        """Handle an error in the search of a batch."""
 
 
-def task_for(step_model: StepModel, number: int, request: Request, settings: SearchSettings) -> SearchTask:
-    """Make a search task of a request: with its rules, and its cost in KV cache positions."""
-    rules = _rules(step_model, request, settings)
-    # The hypotheses of a sentence can share its source only where rows may differ in shape.
-    source_copies = 1 if step_model.refills else settings.width
-    return SearchTask(
-        number,
-        request,
-        rules,
-        cost=source_copies * len(request.source) + settings.width * (rules.limit + step_model.extra_positions),
-    )
+@torch.no_grad()
+def run_batches(source: TaskSource[Task]) -> Iterator[tuple[Task, list[Hypothesis]]]:
+    """Loop of one worker thread: yields every sentence as it is finished.
+
+    Batches advance in turns, so that a short search does not wait for a long one.
+    """
+    batches: dict[Hashable, RunningBatch[Task]] = {}
+    while source.fill(batches):
+        for batch in batches.values():
+            try:
+                yield from batch.advance()
+            except Exception as error:
+                source.fail(batch, error)
+
+
+class FileTasks:
+    """Task source of one worker for a list of sentences: they fill one batch, and an error ends the whole search."""
+
+    def __init__(self, queue: WorkQueue[SearchTask], worker: int, batch: RunningBatch[SearchTask]) -> None:
+        self.queue, self.worker, self.batch = queue, worker, batch
+
+    def fill(self, batches: dict[Hashable, RunningBatch[SearchTask]]) -> bool:
+        batches[self.worker] = batch = self.batch
+        batch.fill(lambda fits: self.queue.take(self.worker, fits, steal=not batch.tasks))
+        return bool(batch.tasks) and not self.queue.stopped
+
+    def fail(self, batch: RunningBatch[SearchTask], error: Exception) -> None:
+        raise error
+
+
+class SearchBackend:
+    """Searches in glassformer's own code, over a step model (next-token logits per decoding step)."""
+
+    def __init__(self, step_model: StepModel, limits: BatchLimits | None = None) -> None:
+        self.step_model, self.max_tokens = step_model, step_model.max_tokens
+        self.limits = limits or BatchLimits()
+        self.workers = self.limits.workers
+
+    def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[list[Hypothesis]]:
+        """Search for the translations of all requests; returns the hypotheses of each, best first.
+
+        Long sentences go first: sentences of similar length share a batch, and no long one is left for the end.
+        """
+        tasks = self.tasks(requests, settings, range(len(requests)))
+        tasks.sort(key=lambda task: -task.cost)
+        queue = WorkQueue(tasks, min(self.workers, len(tasks)))
+        reads_tokens = any(task.rules.reads_tokens for task in tasks)
+        sources = [FileTasks(queue, worker, self.open(settings, reads_tokens)) for worker in range(queue.workers)]
+        results: list[list[Hypothesis]] = [[] for _ in requests]
+        for task, hypotheses in run_workers([run_batches(source) for source in sources], queue.stop):
+            results[task.number] = hypotheses
+        return results
+
+    def tasks(self, requests: Sequence[Request], settings: SearchSettings, numbers: Iterable[int]) -> list[SearchTask]:
+        step_model, width = self.step_model, settings.width
+        suppressed(step_model, settings)  # raises its errors before a batch is opened
+        # The hypotheses of a sentence can share its source only where rows may differ in shape.
+        source_copies = 1 if step_model.refills else width
+        rules = [_rules(step_model, request, settings) for request in requests]
+        return [
+            SearchTask(
+                number,
+                request,
+                rule,
+                cost=source_copies * len(request.source) + width * (rule.limit + step_model.extra_positions),
+            )
+            for number, request, rule in zip(numbers, requests, rules, strict=True)
+        ]
+
+    def open(self, settings: SearchSettings, reads_tokens: bool) -> RunningBatch[Task]:
+        open_search = partial(self._batch_search, settings, reads_tokens)
+        return RunningBatch(open_search, self.limits, self.step_model.refills, settings.width)
+
+    def _batch_search(self, settings: SearchSettings, reads_tokens: bool) -> BatchSearch:
+        """The step model's native search, if it has one for these settings; else the stepwise one."""
+        step_model, suppress = self.step_model, suppressed(self.step_model, settings)
+        if isinstance(step_model, HasNativeSearch):
+            native = step_model.batch_search(settings, suppress, reads_tokens)
+            if native is not None:
+                return native
+        return StepwiseBatchSearch(step_model, settings, suppress)
+
+
+def search(
+    step_model: StepModel, requests: Sequence[Request], settings: SearchSettings, limits: BatchLimits | None = None
+) -> list[list[Hypothesis]]:
+    """Search for the translations of all requests; returns the hypotheses of each, best first."""
+    return SearchBackend(step_model, limits).search(requests, settings)
 
 
 def _rules(step_model: StepModel, request: Request, settings: SearchSettings) -> Rules:

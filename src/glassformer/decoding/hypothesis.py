@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+Candidate = tuple[int, float]
+"""A possible next token and its log-probability."""
+
 
 @dataclass(slots=True, eq=False)  # not frozen: that would make construction three times as slow
 class Node:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glassformer.decoding.beam import Candidate
+from glassformer.decoding.hypothesis import Candidate
 from glassformer.decoding.rules import ANY_TOKEN, AllowedTokens
-from glassformer.decoding.search_settings import Sample, SearchSettings
+from glassformer.decoding.sampling import Sample
 from glassformer.errors import InputError
 
 NAN_LOGITS_MESSAGE = "The model's logits are not numbers (NaN): its weights are damaged. Use another copy of the model."
@@ -26,48 +26,69 @@ class NextTokens:
     """The requested number of most likely tokens of each row, most likely first."""
 
 
-def candidates_per_row(settings: SearchSettings) -> int:
-    """Candidates needed per hypothesis: one more than the beam width, since one may be the end of sentence."""
-    if isinstance(settings, Sample):
-        return 0
-    return 1 if settings.width == 1 else settings.width + 1
-
-
 def summarise_logits(logits: Tensor, count: int, never: Sequence[int]) -> NextTokens:
     """Make a prediction of logits (R, V): adds normalisers and the `count` most likely tokens, excluding `never`."""
     normaliser = logits.logsumexp(-1)
     return NextTokens(logits, normaliser, _top(logits, normaliser, count, never))
 
 
-def top_candidates(
-    prediction: NextTokens, allowed: Sequence[AllowedTokens], count: int, suppress: Sequence[int], eos: int
-) -> list[list[Candidate]]:
-    """For each row (hypothesis), the `count` most likely of its allowed next tokens, most likely first.
+@dataclass(frozen=True, slots=True)
+class TokenChoice:
+    """A prediction and the tokens that rules allow in it: what a search selects its candidates from.
 
-    Log-probabilities are the model's, over all tokens, allowed or not. The candidates in `prediction` already exclude
-    suppressed tokens.
+    The log-probabilities of candidates are the model's, over all tokens, allowed or not.
     """
-    candidates = prediction.candidates
-    for row_candidates in candidates:
-        last = row_candidates[-1][1]
-        if last != last:
-            raise InputError(NAN_LOGITS_MESSAGE)
-        if last == -torch.inf:
-            row_candidates[:] = [candidate for candidate in row_candidates if candidate[1] > -torch.inf]
-    if restricted := [row for row, choice in enumerate(allowed) if choice is not ANY_TOKEN]:
-        logits, normaliser = prediction.logits[restricted], prediction.normaliser[restricted]
-        choices = [allowed[row] for row in restricted]
-        restrict(logits, choices, suppress, eos)
-        tops = _top(logits, normaliser, count, ())
-        for row, choice, row_logits, log_sum, top in zip(restricted, choices, logits, normaliser, tops, strict=True):
-            if choice.also:
-                log_ps = (row_logits[list(choice.also)] - log_sum).clamp_(max=0).tolist()
-                top = list({*top, *zip(choice.also, log_ps, strict=True)})
-            candidates[row] = sorted(
-                (candidate for candidate in top if candidate[1] > -torch.inf),
-                key=lambda candidate: (-candidate[1], candidate[0]),
-            )
-    return candidates
+
+    prediction: NextTokens
+    allowed: Sequence[AllowedTokens]
+    """The allowed next tokens of each row (hypothesis)."""
+    suppress: Sequence[int]
+    """Tokens that are never generated unless forced; already excluded from the prediction's candidates."""
+    eos: int
+
+    def most_likely(self, count: int) -> list[list[Candidate]]:
+        """For each row, the `count` most likely of its allowed next tokens, most likely first."""
+        prediction, allowed = self.prediction, self.allowed
+        candidates = prediction.candidates
+        for row_candidates in candidates:
+            last = row_candidates[-1][1]
+            if last != last:
+                raise InputError(NAN_LOGITS_MESSAGE)
+            if last == -torch.inf:
+                row_candidates[:] = [candidate for candidate in row_candidates if candidate[1] > -torch.inf]
+        if restricted := [row for row, choice in enumerate(allowed) if choice is not ANY_TOKEN]:
+            logits, normaliser = prediction.logits[restricted], prediction.normaliser[restricted]
+            choices = [allowed[row] for row in restricted]
+            restrict(logits, choices, self.suppress, self.eos)
+            tops = _top(logits, normaliser, count, ())
+            for row, choice, row_logits, log_sum, top in zip(
+                restricted, choices, logits, normaliser, tops, strict=True
+            ):
+                if choice.also:
+                    log_ps = (row_logits[list(choice.also)] - log_sum).clamp_(max=0).tolist()
+                    top = list({*top, *zip(choice.also, log_ps, strict=True)})
+                candidates[row] = sorted(
+                    (candidate for candidate in top if candidate[1] > -torch.inf),
+                    key=lambda candidate: (-candidate[1], candidate[0]),
+                )
+        return candidates
+
+    def sampled(self, uniforms: Sequence[Sequence[float]], sample: Sample) -> list[list[Candidate]]:
+        """For each row, next tokens sampled by probability from the allowed ones, one per uniform random number."""
+        logits, normaliser = self.prediction.logits, self.prediction.normaliser
+        restrict(logits, self.allowed, self.suppress, self.eos)
+        rows = [row for row, numbers in enumerate(uniforms) for _ in numbers]
+        uniform = torch.tensor(
+            [number for numbers in uniforms for number in numbers], dtype=torch.float64, device=logits.device
+        )
+        tokens = inverse_cdf(filtered(logits / sample.temperature, sample)[rows], uniform)
+        log_ps = (logits[rows, tokens] - normaliser[rows]).clamp_(max=0).tolist()
+        candidates: list[list[Candidate]] = [[] for _ in self.allowed]
+        for row, token, log_p in zip(rows, tokens.tolist(), log_ps, strict=True):
+            if log_p != log_p:
+                raise InputError(NAN_LOGITS_MESSAGE)
+            candidates[row].append((token, log_p))
+        return candidates
 
 
 def _top(logits: Tensor, normaliser: Tensor, count: int, never: Sequence[int]) -> list[list[Candidate]]:
@@ -78,34 +99,6 @@ def _top(logits: Tensor, normaliser: Tensor, count: int, never: Sequence[int]) -
     top, ids = logits.max(-1, keepdim=True) if count == 1 else logits.topk(min(count, logits.shape[-1]))
     log_ps = (top - normaliser[:, None]).clamp_(max=0)  # rounding may push a probability of 1 above it
     return [list(zip(*row, strict=True)) for row in zip(ids.tolist(), log_ps.tolist(), strict=True)]
-
-
-def sampled_candidates(
-    prediction: NextTokens,
-    allowed: Sequence[AllowedTokens],
-    uniforms: Sequence[Sequence[float]],
-    sample: Sample,
-    suppress: Sequence[int],
-    eos: int,
-) -> list[list[Candidate]]:
-    """For each row, next tokens sampled by probability from the allowed ones, one per uniform random number.
-
-    Log-probabilities are the model's, as above.
-    """
-    logits, normaliser = prediction.logits, prediction.normaliser
-    restrict(logits, allowed, suppress, eos)
-    rows = [row for row, numbers in enumerate(uniforms) for _ in numbers]
-    uniform = torch.tensor(
-        [number for numbers in uniforms for number in numbers], dtype=torch.float64, device=logits.device
-    )
-    tokens = inverse_cdf(filtered(logits / sample.temperature, sample)[rows], uniform)
-    log_ps = (logits[rows, tokens] - normaliser[rows]).clamp_(max=0).tolist()
-    candidates: list[list[Candidate]] = [[] for _ in allowed]
-    for row, token, log_p in zip(rows, tokens.tolist(), log_ps, strict=True):
-        if log_p != log_p:
-            raise InputError(NAN_LOGITS_MESSAGE)
-        candidates[row].append((token, log_p))
-    return candidates
 
 
 def restrict(logits: Tensor, allowed: Sequence[AllowedTokens], suppress: Sequence[int], eos: int) -> None:

@@ -1,37 +1,63 @@
-"""Sampling for one sentence: several targets, each with its own random stream."""
+"""Sampling: its settings, and the search of one sentence: several targets, each with its own random stream."""
 
 import hashlib
 import random
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
-from glassformer.decoding.beam import Candidate
-from glassformer.decoding.hypothesis import Hypothesis, Node, start_node, to_hypothesis
+from pydantic import Field
+
+from glassformer.decoding.hypothesis import Candidate, Hypothesis, to_hypothesis
 from glassformer.decoding.rules import Rules
-from glassformer.decoding.search_settings import Sample
+from glassformer.decoding.search_settings import SearchSettings, SentenceSearch
+
+if TYPE_CHECKING:  # it has tensors; this module has none
+    from glassformer.decoding.next_tokens import TokenChoice
 
 
-class Sampling:
-    """Sampling of one sentence's targets, in progress."""
+class Sample(SearchSettings):
+    """Sampling: draw each token by its probability, `n_best` times for each sentence.
+
+    Samples depend on the seed and the sentence itself, not on the batch or the sentence's position in it.
+    """
+
+    temperature: Annotated[float, Field(gt=0)] = 1.0
+    """Logits are divided by it: below 1 the distribution is sharper, above 1 flatter."""
+    top_k: Annotated[int, Field(ge=0)] = 0
+    """Sample from the k most likely tokens; 0 for all tokens."""
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Sample from the most likely tokens that together have this probability."""
+    epsilon: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Sample from tokens of at least this probability (arXiv:2210.15191)."""
+    seed: int = 0
+    """Random seed; the same seed gives the same samples."""
+
+    @property
+    def candidates_per_row(self) -> int:
+        return 0  # sampled from the logits, not taken from the most likely
+
+    def begin(self, rules: Rules, bos: int, source: Sequence[int]) -> "Sampling":
+        return Sampling(rules, self, bos, source)
+
+    def candidates(self, choice: "TokenChoice", searches: Sequence[SentenceSearch]) -> list[list[Candidate]]:
+        """The tokens sampled in one step."""
+        return choice.sampled([numbers for search in searches for numbers in search.uniforms()], self)
+
+
+class Sampling(SentenceSearch):
+    """Sampling of one sentence's targets, in progress. `best` has the samples in the order of their streams."""
 
     def __init__(self, rules: Rules, sample: Sample, bos: int, source: Sequence[int]) -> None:
-        self.rules = rules
+        super().__init__(rules, bos)
         self.sample = sample
-        self.growing: list[Node] = [start_node(bos)]
         self._streams = {i: random_stream(sample.seed, source, i) for i in range(sample.n_best)}
         self._finished: dict[int, Hypothesis] = {}
         self._samples: list[list[int]] = [list(self._streams)]  # the samples in each row: all begin in the first
 
-    @property
-    def best(self) -> list[Hypothesis]:
-        """The finished samples, in the order of their streams."""
-        return [self._finished[i] for i in sorted(self._finished)]
-
     def uniforms(self) -> list[list[float]]:
-        """For each unfinished sample, one uniform random number in [0, 1) per token to draw from it."""
         return [[self._streams[i].random() for i in samples] for samples in self._samples]
 
     def advance(self, candidates: Sequence[Sequence[Candidate]]) -> list[int]:
-        """Take one step with the tokens sampled for each row; returns the parent row of each unfinished sample."""
         rows, growing, remaining = [], [], []
         for row, (node, samples, row_candidates) in enumerate(
             zip(self.growing, self._samples, candidates, strict=True)
@@ -45,6 +71,7 @@ class Sampling:
                     growing.append(child)
                     remaining.append([i])
         self.growing, self._samples = growing, remaining
+        self.best = [self._finished[i] for i in sorted(self._finished)]
         return rows
 
 

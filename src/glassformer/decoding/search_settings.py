@@ -1,17 +1,28 @@
-"""Search settings: those of every search, and those of beam search and sampling."""
+"""Base classes of a search: its settings, and the search of one sentence in progress.
 
-from typing import Annotated
+A search is a subclass of each, in one module (`beam`, `sampling`). No other module asks which search it runs.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from glassformer.decoding.hypothesis import Candidate, Hypothesis, start_node
 from glassformer.settings import Settings
+
+if TYPE_CHECKING:  # these modules import this one
+    from glassformer.decoding.beam import Beam
+    from glassformer.decoding.next_tokens import TokenChoice
+    from glassformer.decoding.rules import AllowedTokens, Rules
 
 Token = Annotated[int, Field(ge=0)]
 Width = Annotated[int, Field(ge=1, le=1000)]
 
 
-class SearchSettings(Settings):
-    """Settings common to all kinds of search."""
+class SearchSettings(Settings, ABC):
+    """Settings common to all kinds of search, and what a batch search must know of each."""
 
     max_length_ratio: Annotated[float, Field(ge=0)] = 2.0
     """A target has at most this many tokens per source token, plus `max_length_extra`."""
@@ -33,50 +44,47 @@ class SearchSettings(Settings):
         """Maximum number of unfinished hypotheses per sentence."""
         return self.n_best
 
-
-class Beam(SearchSettings):
-    """Beam search: keep the best few partial targets of each sentence and extend all of them.
-
-    The search ends when no unfinished hypothesis could still reach the `n_best`.
-    """
-
-    size: Width = 4
-    """Beam size: number of hypotheses kept for each sentence.
-
-    1 is greedy search: the most likely token at every step, up to the first end of sentence."""
-    diversity: Annotated[float, Field(ge=0)] = 0.0
-    """Diversity penalty: on a continuation, for each more likely continuation of the same hypothesis.
-
-    N-best lists then differ early (the sibling penalty of arXiv:1611.08562). It affects which hypotheses are kept,
-    but not their scores."""
-    keep_greedy: bool = True
-    """Whether the greedy hypothesis always keeps a place in the beam; a textbook beam may drop it.
-
-    With it, no beam result is worse than greedy search."""
-
-    @classmethod
-    def greedy(cls) -> "Beam":
-        """Greedy search: the most likely token at every step."""
-        return cls(size=1, length_penalty=0.0)
-
     @property
-    def width(self) -> int:
-        return max(self.size, self.n_best)
+    def candidates_per_row(self) -> int:
+        """Candidates needed per hypothesis: one more than the width, since one may be the end of sentence."""
+        return 1 if self.width == 1 else self.width + 1
+
+    @abstractmethod
+    def begin(self, rules: "Rules", bos: int, source: Sequence[int]) -> "SentenceSearch":
+        """Begin the search of one sentence."""
+
+    def candidates(self, choice: "TokenChoice", searches: Sequence["SentenceSearch"]) -> list[list[Candidate]]:
+        """The candidates of one step for each unfinished hypothesis of these searches: the most likely tokens."""
+        return choice.most_likely(self.candidates_per_row)
+
+    def as_beam(self) -> "Beam | None":
+        """These settings as a beam search, for code that has no other search; None if they are something else."""
+        return None
 
 
-class Sample(SearchSettings):
-    """Sampling: draw each token by its probability, `n_best` times for each sentence.
+class SentenceSearch(ABC):
+    """The search of one sentence, in progress: candidates in, decisions out. Does not see the model or the batch."""
 
-    Samples depend on the seed and the sentence itself, not on the batch or the sentence's position in it.
-    """
+    def __init__(self, rules: "Rules", bos: int) -> None:
+        self.rules = rules
+        self.growing = [start_node(bos)]
+        """The unfinished hypotheses, all of the same length; empty when the search is over."""
+        self.best: list[Hypothesis] = []
+        """The finished hypotheses so far that are to be returned, best first."""
 
-    temperature: Annotated[float, Field(gt=0)] = 1.0
-    """Logits are divided by it: below 1 the distribution is sharper, above 1 flatter."""
-    top_k: Annotated[int, Field(ge=0)] = 0
-    """Sample from the k most likely tokens; 0 for all tokens."""
-    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Sample from the most likely tokens that together have this probability."""
-    epsilon: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Sample from tokens of at least this probability (arXiv:2210.15191)."""
-    seed: int = 0
-    """Random seed; the same seed gives the same samples."""
+    @abstractmethod
+    def advance(self, candidates: Sequence[Sequence[Candidate]]) -> list[int]:
+        """Take one step with the candidates of each unfinished hypothesis, most likely first.
+
+        Returns for each new unfinished hypothesis the row of its parent; empty when the search is over.
+        """
+
+    def allowed_tokens(self) -> list["AllowedTokens"]:
+        """The tokens that the rules allow next in each unfinished hypothesis."""
+        if self.rules.reads_tokens:
+            return [self.rules.allowed_tokens(node.length, node.tokens) for node in self.growing]
+        return [self.rules.allowed_tokens(self.growing[0].length)] * len(self.growing)
+
+    def uniforms(self) -> list[list[float]]:
+        """For each unfinished hypothesis, one uniform random number in [0, 1) per token to sample; none by default."""
+        return [[] for _ in self.growing]

@@ -6,13 +6,12 @@ from typing import Literal, get_args
 
 import torch
 
-from glassformer.decoding.beam import BeamSearch, BeamStep
-from glassformer.decoding.continuous_batching import suppressed, task_for
+from glassformer.decoding.beam import Beam, BeamSearch, BeamStep
+from glassformer.decoding.continuous_batching import SearchBackend, suppressed
 from glassformer.decoding.hypothesis import Hypothesis, Node, penalised
 from glassformer.decoding.rules import Request, Rules
-from glassformer.decoding.search_settings import Beam
 from glassformer.decoding.step_model import StepModel
-from glassformer.decoding.stepwise_search import SearchResult, SearchTask, StepwiseBatchSearch
+from glassformer.decoding.stepwise_search import SearchResult, StepwiseBatchSearch
 
 Fate = Literal["start", "kept", "ended", "outranked", "displaced", "abandoned"]
 """What happened to a hypothesis in a beam search, such as "kept" or "outranked".
@@ -89,29 +88,19 @@ class SearchTree:
         return f"finished{at_limit}, number {place} of {len(self.ended)}"
 
 
-class RecordedSearch(StepwiseBatchSearch):
-    """A batch search that records every beam search step, to build the search tree from."""
-
-    def __init__(self, step_model: StepModel, settings: Beam, suppress: Sequence[int]) -> None:
-        super().__init__(step_model, settings, suppress)
-        self.beam = settings
-        self.steps: list[BeamStep] = []
-
-    def _begin(self, task: SearchTask) -> BeamSearch:
-        return BeamSearch(task.rules, self.beam, self.step_model.bos, self.steps)
-
-
 @torch.no_grad()
 def search_tree(step_model: StepModel, request: Request, settings: Beam) -> tuple[list[Hypothesis], SearchTree]:
     """Search for one request; returns the hypotheses, best first, as `search` does, and the tree of all considered."""
-    task = task_for(step_model, 0, request, settings)
-    recorded = RecordedSearch(step_model, settings, suppressed(step_model, settings))
-    recorded.join([task])
+    [task] = SearchBackend(step_model).tasks([request], settings, [0])
+    batch_search = StepwiseBatchSearch(step_model, settings, suppressed(step_model, settings))
+    batch_search.join([task])
+    steps: list[BeamStep] = []
+    batch_search.running[task.number] = BeamSearch(task.rules, settings, step_model.bos, log=steps)
     finished: list[SearchResult] = []
     while not finished:
-        finished = recorded.advance()
+        finished = batch_search.advance()
     [(_, hypotheses)] = finished
-    return hypotheses, tree_of(recorded.steps, settings, task.rules)
+    return hypotheses, tree_of(steps, settings, task.rules)
 
 
 def tree_of(steps: Sequence[BeamStep], settings: Beam, rules: Rules) -> SearchTree:

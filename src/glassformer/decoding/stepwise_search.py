@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from glassformer.decoding.beam import BeamSearch, Candidate
 from glassformer.decoding.hypothesis import Hypothesis
-from glassformer.decoding.next_tokens import NextTokens, candidates_per_row, sampled_candidates, top_candidates
-from glassformer.decoding.rules import AllowedTokens, Request, Rules
-from glassformer.decoding.sampling import Sampling
-from glassformer.decoding.search_settings import Beam, Sample, SearchSettings
+from glassformer.decoding.next_tokens import TokenChoice
+from glassformer.decoding.rules import Request, Rules
+from glassformer.decoding.search_settings import SearchSettings, SentenceSearch
 from glassformer.decoding.step_model import StepModel
 
 SearchResult = tuple[int, list[Hypothesis]]
@@ -39,30 +37,33 @@ class BatchSearch(Protocol):
 
 @runtime_checkable
 class HasNativeSearch(Protocol):
-    """A step model that has a beam search of its own, with the same results as `BeamSearch`."""
+    """A step model that has searches of its own, with the same results as `StepwiseBatchSearch`."""
 
-    def batch_search(self, settings: Beam, suppress: Sequence[int]) -> BatchSearch:
-        """Open an empty batch search by the model's own beam search."""
+    def batch_search(self, settings: SearchSettings, suppress: Sequence[int], reads_tokens: bool) -> BatchSearch | None:
+        """Open an empty batch search; None if it has no search with these settings or for rules that read tokens."""
 
 
 class StepwiseBatchSearch:
-    """Batch search one decoding step at a time, for any step model, beam search or sampling, and any rules."""
+    """Batch search one decoding step at a time, for any step model, any search and any rules."""
 
     def __init__(self, step_model: StepModel, settings: SearchSettings, suppress: Sequence[int]) -> None:
         self.step_model, self.settings, self.suppress = step_model, settings, suppress
         self.session = step_model.open(settings.width)
-        self.running: dict[int, BeamSearch | Sampling] = {}
+        self.running: dict[int, SentenceSearch] = {}
 
     def join(self, tasks: Sequence[SearchTask]) -> None:
         self.session.join([task.request.source for task in tasks], [task.rules.limit for task in tasks])
-        self.running |= {task.number: self._begin(task) for task in tasks}
+        for task in tasks:
+            self.running[task.number] = self.settings.begin(task.rules, self.step_model.bos, task.request.source)
 
     def advance(self) -> list[SearchResult]:
         """Advance every sentence by one step; finished sentences are removed and returned."""
         searches = list(self.running.values())
         newest = [node.token for search in searches for node in search.growing]
-        prediction = self.session.step(newest, candidates_per_row(self.settings), self.suppress)
-        candidates = self._candidates(prediction, searches)
+        prediction = self.session.step(newest, self.settings.candidates_per_row, self.suppress)
+        allowed = [tokens for search in searches for tokens in search.allowed_tokens()]
+        choice = TokenChoice(prediction, allowed, self.suppress, self.step_model.eos)
+        candidates = self.settings.candidates(choice, searches)
         rows: list[int] = []
         first = 0
         for search in searches:
@@ -74,25 +75,3 @@ class StepwiseBatchSearch:
             del self.running[number]
         self.session.keep(rows)
         return finished
-
-    def _begin(self, task: SearchTask) -> BeamSearch | Sampling:
-        if isinstance(self.settings, Sample):
-            return Sampling(task.rules, self.settings, self.step_model.bos, task.request.source)
-        assert isinstance(self.settings, Beam)
-        return BeamSearch(task.rules, self.settings, self.step_model.bos)
-
-    def _candidates(self, prediction: NextTokens, searches: Sequence[BeamSearch | Sampling]) -> list[list[Candidate]]:
-        allowed = [tokens for search in searches for tokens in _allowed_tokens(search)]
-        if isinstance(self.settings, Sample):
-            uniforms = [numbers for search in searches if isinstance(search, Sampling) for numbers in search.uniforms()]
-            return sampled_candidates(prediction, allowed, uniforms, self.settings, self.suppress, self.step_model.eos)
-        count = candidates_per_row(self.settings)
-        return top_candidates(prediction, allowed, count, self.suppress, self.step_model.eos)
-
-
-def _allowed_tokens(search: BeamSearch | Sampling) -> list[AllowedTokens]:
-    """The allowed next tokens of each unfinished hypothesis of a search; all have the same length."""
-    rules = search.rules
-    if rules.reads_tokens:
-        return [rules.allowed_tokens(node.length, node.tokens) for node in search.growing]
-    return [rules.allowed_tokens(search.growing[0].length)] * len(search.growing)

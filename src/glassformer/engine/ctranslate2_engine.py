@@ -4,13 +4,25 @@ import hashlib
 import os
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from glassformer.atomic_directory import building, verify
-from glassformer.decoding import Beam, Hypothesis, PlainStepModel, Request, SearchSettings, score, search
+from glassformer.decoding import (
+    BatchLimits,
+    Beam,
+    Hypothesis,
+    PlainStepModel,
+    Request,
+    SearchResult,
+    SearchSettings,
+    SearchTask,
+    score,
+    search,
+)
+from glassformer.decoding.continuous_batching import RunningBatch, Task
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.rules import rules_for
 from glassformer.engine.engine_options import EngineOptions
@@ -38,30 +50,44 @@ class CTranslate2:
         self.config = model.config
         self.max_tokens = model.config.max_tokens
         self.sentences = options.sentences or 64
-        threads = {"inter_threads": options.workers or cores(), "intra_threads": 1}
+        self.workers = options.workers or cores()
+        threads = {"inter_threads": self.workers, "intra_threads": 1}
         with _files(model, directory) as files:  # they are read at once and not needed afterwards
             self.translator: Any = open_ctranslate2(files, compute_type=options.precision, **threads)
 
+    def tasks(self, requests: Sequence[Request], settings: SearchSettings, numbers: Iterable[int]) -> list[SearchTask]:
+        """Search tasks for the server's batches; CTranslate2 checks the requests itself."""
+        rules = [rules_for(request, self.config.eos_id, settings, self.max_tokens) for request in requests]
+        return [
+            SearchTask(number, request, rule, cost=settings.width * (len(request.source) + rule.limit))
+            for number, request, rule in zip(numbers, requests, rules, strict=True)
+        ]
+
+    def open(self, settings: SearchSettings, reads_tokens: bool) -> RunningBatch[Task]:
+        """Open a batch whose sentences all start together: CTranslate2 lets none join later."""
+        limits = BatchLimits(sentences=self.sentences, workers=self.workers)
+        return RunningBatch(lambda: CTranslate2BatchSearch(self, settings), limits, refills=False, width=settings.width)
+
     def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[list[Hypothesis]]:
         """Search for the translations of all requests; returns the hypotheses of each, best first."""
-        if not isinstance(settings, Beam) or settings.diversity or any(request.phrases for request in requests):
+        beam = settings.as_beam()
+        if beam is None or beam.diversity or any(request.phrases for request in requests):
             raise InputError(
                 "The CTranslate2 engine does not support sampling, phrases, glossaries or diversity: use the engine "
                 "`fast`."
             )
         groups: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for number, request in enumerate(requests):
-            rules = rules_for(request, self.config.eos_id, settings, self.max_tokens)
-            groups[rules.min_length, rules.limit].append(number)  # one length limit per call
+        for task in self.tasks(requests, settings, range(len(requests))):
+            groups[task.rules.min_length, task.rules.limit].append(task.number)  # one length limit per call
         pending = [
-            (numbers, self._submit([requests[i] for i in numbers], settings, *lengths))
+            (numbers, self._submit([requests[i] for i in numbers], beam, *lengths))
             for lengths, numbers in groups.items()
         ]
         targets: list[list[list[str]]] = [[] for _ in requests]
         for numbers, futures in pending:
             for number, future in zip(numbers, futures, strict=True):
                 targets[number] = future.result().hypotheses
-        return self._scored(requests, targets, settings)
+        return self._scored(requests, targets, beam)
 
     def _submit(self, requests: list[Request], settings: Beam, min_length: int, limit: int) -> Any:
         never = [[str(token)] for token in {*settings.suppress, self.config.pad_id}]
@@ -103,6 +129,22 @@ class CTranslate2:
     def _hypothesis(self, tokens: list[str], log_ps: Sequence[float], settings: Beam) -> Hypothesis:
         penalised_score = penalised(sum(log_ps), len(log_ps), settings.length_penalty)
         return Hypothesis([*map(int, tokens), self.config.eos_id], list(log_ps), penalised_score)
+
+
+class CTranslate2BatchSearch:
+    """Batch search by CTranslate2, which takes sentences only all at once: one step is the whole search."""
+
+    def __init__(self, engine: CTranslate2, settings: SearchSettings) -> None:
+        self._engine, self._settings = engine, settings
+        self._tasks: list[SearchTask] = []
+
+    def join(self, tasks: Sequence[SearchTask]) -> None:
+        self._tasks += tasks
+
+    def advance(self) -> list[SearchResult]:
+        tasks, self._tasks = self._tasks, []
+        results = self._engine.search([task.request for task in tasks], self._settings)
+        return [(task.number, hypotheses) for task, hypotheses in zip(tasks, results, strict=True)]
 
 
 @contextmanager

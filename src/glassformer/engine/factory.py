@@ -1,11 +1,21 @@
 """Builds an inference engine from models and `EngineOptions`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from glassformer import decoding
-from glassformer.decoding import BatchLimits, Ensemble, Hypothesis, PlainStepModel, Request, SearchSettings, StepModel
+from glassformer.decoding import (
+    BatchLimits,
+    Ensemble,
+    Hypothesis,
+    PlainStepModel,
+    Request,
+    SearchBackend,
+    SearchSettings,
+    SearchTask,
+    StepModel,
+)
+from glassformer.decoding.continuous_batching import RunningBatch, Task
 from glassformer.engine.engine_options import EngineOptions
 from glassformer.engine.native_library import library
 from glassformer.engine.native_model import SATURATING_ROWS, NativeStepModel
@@ -16,25 +26,24 @@ from glassformer.model import Transformer
 
 
 class Engine(Protocol):
-    """An inference engine: searches for the targets of sources, as token ids."""
+    """An inference engine: searches for the targets of sources, as token ids.
+
+    The server uses its `tasks` and `open` instead of `search`, to batch the sentences of many clients.
+    """
 
     max_tokens: int | None
     """Maximum number of tokens in a source; None for no limit."""
+    workers: int
+    """Number of threads that can run batches at the same time."""
 
     def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[list[Hypothesis]]:
         """Search for the translations of all requests; returns the hypotheses of each, best first."""
 
+    def tasks(self, requests: Sequence[Request], settings: SearchSettings, numbers: Iterable[int]) -> list[SearchTask]:
+        """Make search tasks of requests; raises an `InputError` if a request or the settings do not suit the model."""
 
-class SearchBackend:
-    """Beam search and sampling in glassformer's own code, over a step model (next-token logits per decoding step)."""
-
-    def __init__(self, step_model: StepModel, limits: BatchLimits | None = None) -> None:
-        self.step_model = step_model
-        self.limits = limits or BatchLimits()
-        self.max_tokens = step_model.max_tokens
-
-    def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[list[Hypothesis]]:
-        return decoding.search(self.step_model, requests, settings, self.limits)
+    def open(self, settings: SearchSettings, reads_tokens: bool) -> RunningBatch[Task]:
+        """Open an empty batch for tasks with these settings. `reads_tokens`: whether their rules read tokens."""
 
 
 def open_engine(models: Sequence[Transformer], options: EngineOptions, directory: Path | None = None) -> Engine:

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from glassformer.decoding import Beam, Hypothesis, SearchResult, SearchTask
-from glassformer.decoding.next_tokens import NAN_LOGITS_MESSAGE, NextTokens, candidates_per_row
+from glassformer.decoding import Beam, Hypothesis, SearchResult, SearchSettings, SearchTask
+from glassformer.decoding.next_tokens import NAN_LOGITS_MESSAGE, NextTokens
 from glassformer.engine.engine_options import Precision
 from glassformer.engine.native_structs import CBeam
 from glassformer.engine.native_weights import PackedWeights
@@ -44,8 +44,13 @@ class NativeStepModel:
     def open(self, width: int) -> "NativeStepSession":
         return NativeStepSession(self, width)
 
-    def batch_search(self, settings: Beam, suppress: Sequence[int]) -> "NativeBatchSearch":
-        return NativeBatchSearch(self, settings, suppress)
+    def batch_search(
+        self, settings: SearchSettings, suppress: Sequence[int], reads_tokens: bool
+    ) -> "NativeBatchSearch | None":
+        beam = settings.as_beam()
+        if beam is None or beam.diversity or reads_tokens:
+            return None
+        return NativeBatchSearch(self, beam, suppress)
 
 
 class NativeStepSession:
@@ -118,7 +123,7 @@ class NativeBatchSearch:
             width=settings.width,
             n_best=settings.n_best,
             keep_greedy=settings.keep_greedy,
-            looked_at=min(candidates_per_row(settings), step_model.vocab_size),
+            looked_at=min(settings.candidates_per_row, step_model.vocab_size),
             n_never=len(suppress),
             never=_address(self._never),
             length_penalty=settings.length_penalty,

@@ -55,7 +55,7 @@ class Inspector:
         `target`: trace this translation instead of the model's own. `hypothesis`: which finished hypothesis of the
         search to trace, the best being 0; `node`: any node of the search tree. `steps`: number of target positions.
         """
-        search = self.translator.search if isinstance(self.translator.search, Beam) else Beam()
+        search = self.translator.search.as_beam() or Beam()
         return trace(
             self.model,
             self.translator.request(text, self._encode_unsplit(text, "source")),

@@ -67,7 +67,7 @@ class TranslationService:
         self.served, self.limits, self.metrics = served, limits, metrics
         translator = served.translator
         self.languages = LanguagePairs(translator.tokenizer, named, limits.languages)
-        self.batcher = Batcher(translator.engine, translator.model.config.eos_id, limits.waiting, metrics)
+        self.batcher = Batcher(translator.engine, limits.waiting, metrics)
         self._alignment_lock = threading.Lock()
         self._alignment_model = weight_sharing_copy(translator.model)  # taps record one forward pass at a time
 

@@ -1,4 +1,4 @@
-"""Options shared by the commands that translate, and the settings made from them."""
+"""Options shared by the commands that translate, and the engine options made from them."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from glassformer.errors import SettingsError
-
 if TYPE_CHECKING:
-    from glassformer.decoding import SearchSettings
     from glassformer.engine import EngineOptions
 
 Choice = TypeVar("Choice", bound=str)
@@ -127,22 +124,3 @@ def engine_from(
         "exact": exact,
     }
     return EngineOptions(**{name: value for name, value in given.items() if value is not None})
-
-
-def search_from(
-    beam: int, n_best: int, length_penalty: float, sample: bool, options: dict[str, Any]
-) -> "SearchSettings":
-    """The settings of beam search or sampling from the command line; options of the other kind are an error."""
-    from glassformer.decoding import Beam, Sample
-
-    kind = Sample if sample else Beam
-    given = {name: value for name, value in options.items() if value is not None}
-    if unused := [name for name in given if name not in kind.model_fields]:
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
-        raise SettingsError(
-            f"{flags} has no effect with --sample: leave out one or the other."
-            if sample
-            else f"{flags} has no effect without --sample: add --sample, or leave out {flags}."
-        )
-    given |= {"n_best": n_best, "length_penalty": length_penalty}
-    return Sample(**given) if sample else Beam(size=beam, **given)
