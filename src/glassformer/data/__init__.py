@@ -2,7 +2,8 @@
 
 from glassformer.data.batch_sampler import epoch_batches
 from glassformer.data.corpus import Corpus, Pair, corpus
-from glassformer.data.doctor import Diagnosis, diagnose
+from glassformer.data.corpus_checks import Diagnosis, diagnose
+from glassformer.data.corpus_scan import ScannedCorpus, scan
 from glassformer.data.imported_tokenizer import AnyTokenizer, ForeignSettings, ForeignTokenizer, IdsOnly, read_tokenizer
 from glassformer.data.token_store import TokenStore, open_store
 from glassformer.data.tokenizer import Tokenizer, TokenizerSettings, train_tokenizer
@@ -15,6 +16,7 @@ __all__ = [
     "ForeignTokenizer",
     "IdsOnly",
     "Pair",
+    "ScannedCorpus",
     "TokenStore",
     "Tokenizer",
     "TokenizerSettings",
@@ -23,5 +25,6 @@ __all__ = [
     "epoch_batches",
     "open_store",
     "read_tokenizer",
+    "scan",
     "train_tokenizer",
 ]
