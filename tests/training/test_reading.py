@@ -67,8 +67,8 @@ class Observed:
         self.opened_before_updates = Counter(lines[: lines.index("an update")])
 
 
-def as_one_file(data: dict[str, str], prefix: str, name: str) -> dict[str, str]:
-    """The two files of a set as one .tsv or .jsonl file, with its entry of the data section."""
+def as_one_file(data: dict[str, str], prefix: str, name: str) -> str:
+    """The two files of a set as one .tsv or .jsonl file."""
     paths = [Path(data[f"{prefix}{side}"]) for side in ("source", "target")]
     pairs = list(zip(*(path.read_text().splitlines() for path in paths), strict=True))
     jsonl = [json.dumps({"source": source, "target": target}) for source, target in pairs]
@@ -76,7 +76,7 @@ def as_one_file(data: dict[str, str], prefix: str, name: str) -> dict[str, str]:
     content = "".join(f"{line}\n" for line in lines).encode()
     path = paths[0].with_name(f"{prefix}{name}")
     path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    return {f"{prefix}source": str(path)}
+    return str(path)
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,7 @@ def test_text_is_opened_at_most_three_times_before_the_first_update(tmp_path, na
     data = run_options["data"]
     prefixes = ["", "dev_"] if own_dev else [""]
     if name:
-        run_options["data"] = {
-            key: path for prefix in prefixes for key, path in as_one_file(data, prefix, name).items()
-        }
+        run_options["data"] = {f"{prefix}source": as_one_file(data, prefix, name) for prefix in prefixes}
     elif not own_dev:
         run_options["data"] = {side: data[side] for side in ("source", "target")}
     run = Observed(tmp_path, run_options)

@@ -36,7 +36,7 @@ from glassformer.model import ModelConfig, Transformer, load_model, n_parameters
 from glassformer.model_location import find_model, tokenizer_of
 from glassformer.training.checkpoint import remove_leftovers
 from glassformer.training.default_choices import choose_model, choose_tokenizer, choose_training
-from glassformer.training.run_corpora import DEV, Corpora, dev_sample, log_findings, read_dev, scan_corpora, write_dev
+from glassformer.training.run_corpora import Corpora, dev_sample, log_findings, read_dev, scan_corpora, write_dev
 from glassformer.training.run_settings import RunSettings
 
 RUN, LOCK, TOKENIZER, DATA = "run.toml", ".lock", "tokenizer", "data"
@@ -160,18 +160,22 @@ def _new_run(
     with building(directory / TOKENIZER) as temporary:
         tokenizer.write(temporary)
     store = open_store(corpora.train, tokenizer, directory / DATA, settings.data.max_tokens, watch)
+    _log_skipped(store, settings, log)
+    settings = settings.model_copy(update={"tokenizer": tokenizer.settings, "model": model})
+    run = Run(directory, settings, tokenizer, store, dev.pairs, base and base.model)
+    run = replace(run, settings=choose_training(settings, pairs, run.lengths, n_parameters(config)))
+    replace_file(directory / RUN, run.settings.as_toml().encode())
+    write_dev(dev.pairs, directory)
+    return run
+
+
+def _log_skipped(store: TokenStore, settings: RunSettings, log: Log) -> None:
     counts = store.settings
     if counts.dropped_long or counts.dropped_empty:
         log(
             f"Skipped {counts.dropped_empty:,} pairs with an empty side and {counts.dropped_long:,} longer than "
             f"{settings.data.max_tokens} tokens."
         )
-    write_dev(dev.pairs, directory)
-    settings = settings.model_copy(update={"tokenizer": tokenizer.settings, "model": model})
-    run = Run(directory, settings, tokenizer, store, dev.pairs, base and base.model)
-    run = replace(run, settings=choose_training(settings, pairs, run.lengths, n_parameters(config)))
-    replace_file(directory / RUN, run.settings.as_toml().encode())
-    return run
 
 
 def _trained_tokenizer(settings: RunSettings, train: ScannedCorpus, dev: Sample, log: Log) -> Tokenizer:
@@ -236,7 +240,7 @@ def _check_directory(directory: Path) -> None:
     """Check that a new run's directory is absent, empty, or left by an interrupted preparation."""
     if directory.is_dir():
         names = {path.name for path in directory.iterdir() if not path.name.startswith(BUILDING_PREFIX)}
-        unknown = names - {LOCK, TOKENIZER, DATA, DEV, f".{DEV}", f".{RUN}"}
+        unknown = names - {LOCK, TOKENIZER, DATA, f".{RUN}"}
         if unknown:
             raise DirectoryError(
                 f"{directory} contains other files ({', '.join(sorted(unknown)[:3])}) and no {RUN}: choose an empty or "
