@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from glassformer.data import Pair, corpus, diagnose, scan
 from glassformer.data.corpus_scan import source_keys
-from glassformer.data.dev_split import Sample, read_samples, split_off_dev
+from glassformer.data.dev_split import CorpusSample, read_samples, split_off_dev
 from glassformer.errors import DataError
 from tests.examples import max_examples
 
@@ -57,7 +57,7 @@ def test_parts_are_complementary_and_samples_of_them_take_one_pass(tmp_path_fact
     assert [part.usable for part in (dev, dev.complement)] == [
         sum(pair.has_text for pair in part) for part in (dev, dev.complement)
     ]
-    samples = [Sample(dev, every, limit, with_text=True), Sample(dev.complement, every)]
+    samples = [CorpusSample(dev, every, limit, with_text=True), CorpusSample(dev.complement, every)]
     read_samples(samples)
     assert samples[0].pairs == [pair for pair in dev if pair.has_text][::every][:limit]
     assert samples[1].pairs == list(dev.complement)[::every]

@@ -10,9 +10,13 @@ from typing import Any
 
 import pytest
 
+from glassformer.data.corpus import unwatched
+from glassformer.training import RunSettings
+from glassformer.training.run_corpora import log_findings, scan_corpora
+from glassformer.training.run_settings import DataSettings
 from tests.examples import cases
 from tests.processes import ROOT, glassformer, run_fresh
-from tests.training.runs import options, trained
+from tests.training.runs import options, trained, write_corpus
 
 HOOK = """
 import os, sys
@@ -147,3 +151,16 @@ def test_train_reports_what_the_scan_finds_and_nothing_about_clean_text(tmp_path
         "further; --fix DIR writes a clean copy.",
     ]
     assert "doctor" not in "".join(lines[5:])
+
+
+def test_sentences_of_the_test_set_are_reported_with_the_command_that_shows_them(tmp_path):
+    data = write_corpus(tmp_path, 40) | write_corpus(tmp_path, 5, "test")
+    test = Path(data["test_source"])
+    test.write_text(test.read_text() + Path(data["source"]).read_text().splitlines()[6].upper() + "\n")
+    Path(data["test_target"]).write_text("x\n" * 6)
+    settings = RunSettings(out="run", data=DataSettings(**data))
+    messages: list[str] = []
+    log_findings(scan_corpora(settings, unwatched).train, settings.data, messages.append)
+    assert messages[0] == "leaked: 1 of 40 pairs (line 7): the source is also in the test set."
+    assert f"--test-source {data['test_source']} --test-target {data['test_target']}`" in messages[1]
+    assert len(messages) == 2

@@ -20,7 +20,7 @@ def split_off_dev(corpus: ScannedCorpus, sentences: int) -> ScannedCorpus:
     )
 
 
-class Sample:
+class CorpusSample:
     """Every `every`-th pair of a corpus, or of its pairs with text on both sides; filled by `read_samples`."""
 
     def __init__(self, corpus: ScannedCorpus, every: int, limit: int | None = None, with_text: bool = False) -> None:
@@ -36,7 +36,7 @@ class Sample:
         self._offered += 1
 
 
-def read_samples(samples: Sequence[Sample]) -> None:
+def read_samples(samples: Sequence[CorpusSample]) -> None:
     """Fill the samples; those of the same files, such as a dev set and the rest of its corpus, in one pass."""
     for corpus in dict.fromkeys(sample.corpus.corpus for sample in samples):
         wanted = [sample for sample in samples if sample.corpus.corpus == corpus]

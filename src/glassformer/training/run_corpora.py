@@ -15,7 +15,7 @@ from glassformer.atomic_directory import replace_file
 from glassformer.data import Pair, ScannedCorpus, corpus, scan
 from glassformer.data.corpus import OneFile, Watch
 from glassformer.data.corpus_scan import KINDS, source_keys
-from glassformer.data.dev_split import Sample, split_off_dev
+from glassformer.data.dev_split import CorpusSample, split_off_dev
 from glassformer.errors import DataError
 from glassformer.training.run_settings import DataSettings, RunSettings
 
@@ -61,10 +61,10 @@ def log_findings(train: ScannedCorpus, data: DataSettings, log: Callable[[str], 
         log(f"`glassformer doctor {arguments}` shows these lines and checks further; --fix DIR writes a clean copy.")
 
 
-def dev_sample(dev: ScannedCorpus, settings: RunSettings) -> Sample:
+def dev_sample(dev: ScannedCorpus, settings: RunSettings) -> CorpusSample:
     """The pairs of a dev set that are translated at each validation: evenly spaced, all with text."""
     sentences = settings.validation.sentences
-    return Sample(dev, max(1, dev.usable // sentences), limit=sentences, with_text=True)
+    return CorpusSample(dev, max(1, dev.usable // sentences), limit=sentences, with_text=True)
 
 
 def write_dev(pairs: Sequence[Pair], directory: Path) -> None:

@@ -29,7 +29,7 @@ from glassformer.data import (
     train_tokenizer,
 )
 from glassformer.data.corpus import Watch, unwatched
-from glassformer.data.dev_split import Sample, read_samples
+from glassformer.data.dev_split import CorpusSample, read_samples
 from glassformer.data.token_store import read_store
 from glassformer.errors import DirectoryError, SettingsError
 from glassformer.model import ModelConfig, Transformer, load_model, n_parameters, preset
@@ -178,7 +178,7 @@ def _log_skipped(store: TokenStore, settings: RunSettings, log: Log) -> None:
         )
 
 
-def _trained_tokenizer(settings: RunSettings, train: ScannedCorpus, dev: Sample, log: Log) -> Tokenizer:
+def _trained_tokenizer(settings: RunSettings, train: ScannedCorpus, dev: CorpusSample, log: Log) -> Tokenizer:
     """A tokenizer trained on a sample of the training set; `dev` is read in the same pass, if from the same files."""
     chosen = settings.tokenizer or choose_tokenizer(train.usable)
     every = -(-train.usable // MAX_TOKENIZER_PAIRS)
@@ -186,7 +186,7 @@ def _trained_tokenizer(settings: RunSettings, train: ScannedCorpus, dev: Sample,
         f"Training a {chosen.kind} tokenizer of up to {chosen.vocab_size:,} tokens on "
         f"{-(-train.usable // every):,} pairs."
     )
-    sample = Sample(train, every)
+    sample = CorpusSample(train, every)
     read_samples([dev, sample])
     return train_tokenizer(chosen, sample.pairs)
 
