@@ -9,19 +9,16 @@ from itertools import islice
 from pathlib import Path
 
 from glassformer.builtin import street
-from glassformer.data import Pair, TokenizerSettings, corpus, open_store, train_tokenizer
+from glassformer.data import Pair, TokenizerSettings, corpus, open_store, scan, train_tokenizer
 
 
 def build(pairs: int, folder: Path) -> None:
     """Build a store and print the peak memory; runs in its own process."""
-
-    def sample() -> list[Pair]:
-        return [Pair(0, s.source, s.target) for s in islice(street.sentences("train", 5000), 5000)]
-
+    sample = [Pair(0, s.source, s.target) for s in islice(street.sentences("train", 5000), 5000)]
     tokenizer = train_tokenizer(TokenizerSettings(vocab_size=2000), sample)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
-    store = open_store(corpus(folder / f"{pairs}.tsv"), tokenizer, folder / f"store-{pairs}")
+    store = open_store(scan(corpus(folder / f"{pairs}.tsv")), tokenizer, folder / f"store-{pairs}")
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     size = (folder / f"{pairs}.tsv").stat().st_size

@@ -25,7 +25,7 @@ from torch.nn import functional as F
 from forward_backward import TorchTransformer
 from glassformer import ModelConfig, Transformer, preset
 from glassformer.builtin import street
-from glassformer.data import TokenizerSettings, corpus, epoch_batches, open_store, train_tokenizer
+from glassformer.data import TokenizerSettings, corpus, epoch_batches, open_store, scan, train_tokenizer
 from glassformer.data.padded_batch import Batch, make_batch
 from glassformer.interop.hugging_face import in_transformers
 from glassformer.training.loss import TrainingLoss, summed_loss
@@ -47,8 +47,8 @@ def batches(directory: Path, text: list[str] | None, budget: int) -> tuple[list[
         text = [str(directory / "source"), str(directory / "target")]
         Path(text[0]).write_text("".join(f"{pair.source}\n" for pair in pairs))
         Path(text[1]).write_text("".join(f"{pair.target}\n" for pair in pairs))
-    data = corpus(*text)
-    tokenizer = train_tokenizer(TokenizerSettings(vocab_size=8000, kind="bpe"), lambda: data)
+    data = scan(corpus(*text))
+    tokenizer = train_tokenizer(TokenizerSettings(vocab_size=8000, kind="bpe"), data)
     store = open_store(data, tokenizer, directory / "store")
     lengths = torch.stack([torch.tensor(store.lengths(side)) for side in ("source", "target")], 1).numpy()
     indices = epoch_batches(lengths, budget, seed=1, epoch=0)[:UPDATES]

@@ -18,7 +18,7 @@ from tests.models import build
 def tokenizer(vocab_size: int = 600) -> Tokenizer:
     sentences = list(islice(street.sentences("train", 500), 500))
     pairs = [Pair(number, one.source, one.target) for number, one in enumerate(sentences, start=1)]
-    return train_tokenizer(TokenizerSettings(vocab_size=vocab_size), lambda: pairs)
+    return train_tokenizer(TokenizerSettings(vocab_size=vocab_size), pairs)
 
 
 def model(seed: int = 0, **options):

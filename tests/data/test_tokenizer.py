@@ -35,7 +35,7 @@ def pairs(count: int = 1500) -> list[Pair]:
 def tokenizers() -> dict[tuple[str, bool], Tokenizer]:
     return {
         (kind, joint): train_tokenizer(
-            TokenizerSettings(kind=kind, joint=joint, vocab_size=1500, tags=["<2de>", "<2fr>"]), pairs
+            TokenizerSettings(kind=kind, joint=joint, vocab_size=1500, tags=["<2de>", "<2fr>"]), pairs()
         )
         for kind in KINDS
         for joint in (True, False)
@@ -87,23 +87,23 @@ def test_a_tag_is_one_token(tokenizers, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_text_gives_the_same_bytes(kind):
     settings = TokenizerSettings(kind=kind, vocab_size=400)
-    first, second = (train_tokenizer(settings, lambda: pairs(400)) for _ in range(2))
+    first, second = (train_tokenizer(settings, pairs(400)) for _ in range(2))
     assert first._models == second._models
 
 
 def test_a_small_corpus_gets_as_many_pieces_as_it_has():
     few = [Pair(1, "abc abd", "xyz")]
     for kind in KINDS:
-        tokenizer = train_tokenizer(TokenizerSettings(kind=kind, vocab_size=8000), lambda: few)
+        tokenizer = train_tokenizer(TokenizerSettings(kind=kind, vocab_size=8000), few)
         assert tokenizer.vocab_size("source") < 400
         assert tokenizer.decode(tokenizer.encode("abc abd", "source"), "source") == "abc abd"
 
 
 def test_impossible_sizes_and_empty_text_are_one_sentence():
     with pytest.raises(DataError, match=r"50 tokens is too small .* need \d+\. Raise tokenizer.vocab_size"):
-        train_tokenizer(TokenizerSettings(vocab_size=50), pairs)
+        train_tokenizer(TokenizerSettings(vocab_size=50), pairs())
     with pytest.raises(DataError, match="every line is empty"):
-        train_tokenizer(TokenizerSettings(), lambda: [Pair(1, " ", "")])
+        train_tokenizer(TokenizerSettings(), [Pair(1, " ", "")])
 
 
 @pytest.mark.parametrize("joint", [True, False])

@@ -18,7 +18,7 @@ def save(run: Path, update: int) -> None:
     torch.manual_seed(1)
     config = preset("tiny", vocab_size=20, d_model=8, n_heads=2, d_ff=4, encoder_layers=1, decoder_layers=1)
     model = Transformer(config)
-    tokenizer = train_tokenizer(TokenizerSettings(kind="char"), lambda: [Pair(1, "ab", "ba")])
+    tokenizer = train_tokenizer(TokenizerSettings(kind="char"), [Pair(1, "ab", "ba")])
     moments = {f"exp_avg.{name}": weight.detach() for name, weight in model.named_parameters()}
     save_checkpoint(run, TrainingState(update=update), model, tokenizer, moments, moments, b"metrics")
 

@@ -485,7 +485,7 @@ def pairs():
 
 @functools.cache
 def trained(kind, joint):
-    return train_tokenizer(TokenizerSettings(kind=kind, joint=joint, vocab_size=700), pairs)
+    return train_tokenizer(TokenizerSettings(kind=kind, joint=joint, vocab_size=700), pairs())
 
 
 TRAINED = [(kind, joint, "marian") for kind in ("unigram", "bpe", "char", "word") for joint in (True, False)]

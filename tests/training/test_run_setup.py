@@ -9,8 +9,7 @@ import torch
 
 from glassformer.atomic_directory import verify
 from glassformer.builtin import street
-from glassformer.data import corpus
-from glassformer.data.dev_split import DevSplit
+from glassformer.data import corpus, scan
 from glassformer.errors import DirectoryError, GlassformerError
 from glassformer.loading import load
 from glassformer.model import load_model, n_parameters, preset
@@ -97,7 +96,7 @@ def test_text_in_the_page_is_escaped(tmp_path):
 
 def test_a_dev_set_is_split_off_and_kept_apart(tmp_path):
     files = write_corpus(tmp_path, 400)
-    held = DevSplit(corpus(*files.values()), one_in=20)
+    held = scan(corpus(*files.values())).part(one_in=20)
     dev, rest = {pair.source for pair in held}, {pair.source for pair in held.complement}
     assert not dev & rest
     assert len(dev) + len(rest) == 400

@@ -46,7 +46,7 @@ def doctor(
 
 
 def _table(diagnosis: "Diagnosis") -> str:
-    from glassformer.data.doctor import KINDS
+    from glassformer.data.corpus_scan import KINDS
 
     rows = [("finding", "pairs", "share", "lines", "what it means")]
     for kind, finding in diagnosis.findings.items():

@@ -2,7 +2,8 @@
 
 from glassformer.data.batch_sampler import epoch_batches
 from glassformer.data.corpus import Corpus, Pair, corpus
-from glassformer.data.doctor import Diagnosis, diagnose
+from glassformer.data.corpus_checks import Diagnosis, diagnose
+from glassformer.data.corpus_scan import ScannedCorpus, scan
 from glassformer.data.imported_tokenizer import (
     AnyTokenizer,
     IdsOnly,
@@ -21,6 +22,7 @@ __all__ = [
     "ImportedTokenizer",
     "ImportedTokenizerSettings",
     "Pair",
+    "ScannedCorpus",
     "TokenStore",
     "Tokenizer",
     "TokenizerSettings",
@@ -29,5 +31,6 @@ __all__ = [
     "epoch_batches",
     "open_store",
     "read_tokenizer",
+    "scan",
     "train_tokenizer",
 ]

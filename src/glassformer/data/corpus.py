@@ -10,11 +10,12 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
-from typing import BinaryIO, ClassVar, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from glassformer.errors import DataError
 
@@ -36,21 +37,10 @@ class Pair(NamedTuple):
         return bool(self.source.strip() and self.target.strip())
 
 
-class Corpus(Protocol):
-    """A parallel corpus: sentence pairs that can be iterated over repeatedly."""
+class Digest(Protocol):
+    """A running checksum, such as hashlib's."""
 
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The files that hold the pairs."""
-
-    @property
-    def selection(self) -> str:
-        """Description of which pairs of the files are selected; part of checksums."""
-
-    def check(self) -> int:
-        """The number of pairs in the files, after checking that the files have the same number of lines."""
-
-    def __iter__(self) -> Iterator[Pair]: ...
+    def update(self, data: memoryview, /) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -59,7 +49,6 @@ class TwoFiles:
 
     source: Path
     target: Path
-    selection: ClassVar[str] = "all"
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -79,10 +68,17 @@ class TwoFiles:
             )
         return counts[0]
 
-    def __iter__(self) -> Iterator[Pair]:
-        sides = zip(read_lines(self.source), read_lines(self.target), strict=True)
-        for number, (source, target) in enumerate(sides, start=1):
+    def read(self, digests: Sequence[Digest] = ()) -> Iterator[Pair]:
+        """The pairs; `digests`, one per file, are updated with the bytes of the files."""
+        sides = (read_lines(path, digest) for path, digest in zip_longest(self.files, digests))
+        for number, (source, target) in enumerate(zip_longest(*sides), start=1):
+            if source is None or target is None:
+                self.check()  # raises: it counts the lines of both files
+                raise DataError(f"{self} changed while they were read: start again when they are complete.")
             yield Pair(number, source, target)
+
+    def __iter__(self) -> Iterator[Pair]:
+        return self.read()
 
     def __str__(self) -> str:
         return f"{self.source} and {self.target}"
@@ -93,7 +89,6 @@ class OneFile:
     """Both sides in one file, one pair per line: `source<TAB>target` or {"source": ..., "target": ...}."""
 
     path: Path
-    selection: ClassVar[str] = "all"
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -109,17 +104,23 @@ class OneFile:
         """The number of pairs in the file."""
         return count_lines(self.path)
 
-    def __iter__(self) -> Iterator[Pair]:
+    def read(self, digests: Sequence[Digest] = ()) -> Iterator[Pair]:
+        """The pairs; the digest in `digests` is updated with the bytes of the file."""
         parse = _from_json if _format(self.path) == ".jsonl" else _from_tsv
-        for number, line in enumerate(read_lines(self.path), start=1):
+        for number, line in enumerate(read_lines(self.path, *digests), start=1):
             try:
                 yield Pair(number, *parse(line))
             except DataError as error:
                 raise DataError(f"{self.path}, line {number}: {error}") from None
 
+    def __iter__(self) -> Iterator[Pair]:
+        return self.read()
+
     def __str__(self) -> str:
         return str(self.path)
 
+
+Corpus = TwoFiles | OneFile
 
 Watch = Callable[[Iterable[Pair], str], Iterable[Pair]]
 """A progress display: passes the pairs through and counts them. Its second argument describes the work, briefly."""
@@ -130,7 +131,7 @@ def unwatched(pairs: Iterable[Pair], _: str) -> Iterable[Pair]:
     return pairs
 
 
-def corpus(source: str | os.PathLike[str], target: str | os.PathLike[str] | None = None) -> TwoFiles | OneFile:
+def corpus(source: str | os.PathLike[str], target: str | os.PathLike[str] | None = None) -> Corpus:
     """The corpus in two parallel files, or in one .tsv or .jsonl file (each may end in .gz)."""
     path = Path(source)
     if target is not None:
@@ -143,9 +144,12 @@ def corpus(source: str | os.PathLike[str], target: str | os.PathLike[str] | None
     return OneFile(path)
 
 
-def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a text file: strict UTF-8, separated by \\n; a BOM and one trailing \\r per line are dropped."""
-    for number, raw in enumerate(_raw_lines(path), start=1):
+def read_lines(path: Path, digest: Digest | None = None) -> Iterator[str]:
+    """The lines of a text file: strict UTF-8, separated by \\n; a BOM and one trailing \\r per line are dropped.
+
+    After the last line, `digest` has been updated with all bytes of the file, as they are on disk.
+    """
+    for number, raw in enumerate(_raw_lines(path, digest), start=1):
         line = raw.removeprefix(BOM) if number == 1 else raw
         if number == 1 and line.startswith(UTF_16):
             raise DataError(f"{path} is UTF-16: convert it first, with `iconv -f UTF-16 -t UTF-8`.")
@@ -171,8 +175,8 @@ def count_lines(path: Path) -> int:
     return count
 
 
-def _raw_lines(path: Path) -> Iterator[bytes]:
-    with _open(path) as file:
+def _raw_lines(path: Path, digest: Digest | None) -> Iterator[bytes]:
+    with _open(path, digest) as file:
         number = 0
         while line := file.readline(MAX_LINE_BYTES + 1):
             number += 1
@@ -184,15 +188,31 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[BinaryIO]:
+def _open(path: Path, digest: Digest | None = None) -> Iterator[BinaryIO]:
     """The file as a binary stream, decompressed if it ends in .gz; every read error names the file."""
     try:
         with path.open("rb") as file:
-            yield io.BufferedReader(gzip.GzipFile(fileobj=file)) if path.suffix == ".gz" else file
+            stored = file if digest is None else io.BufferedReader(_DigestedFile(file, digest), 2**16)
+            yield io.BufferedReader(gzip.GzipFile(fileobj=stored)) if path.suffix == ".gz" else stored
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path} is damaged or truncated: {str(error).rstrip('.')}. Download it again.") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+class _DigestedFile(io.RawIOBase):
+    """A file whose bytes update a digest as they are read."""
+
+    def __init__(self, file: BinaryIO, digest: Digest) -> None:
+        self._file, self._digest = file, digest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count: int = self._file.readinto(buffer)  # type: ignore[attr-defined]
+        self._digest.update(memoryview(buffer)[:count])
+        return count
 
 
 def _format(path: Path) -> str:

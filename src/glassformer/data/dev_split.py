@@ -1,48 +1,45 @@
-"""Development set split off a corpus that has none: deterministic, by a hash of the source sentence.
+"""Validation set split off a corpus that has none, and samples of a corpus."""
 
-No source sentence is in both the development and the training set.
-"""
+from collections.abc import Sequence
 
-import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
-
-from glassformer.data.corpus import OneFile, Pair, TwoFiles
+from glassformer.data.corpus import Pair
+from glassformer.data.corpus_scan import ScannedCorpus
+from glassformer.errors import DataError
 
 
-@dataclass(frozen=True)
-class DevSplit:
-    """A part of a corpus: about one in `one_in` source sentences, with all its occurrences; with `rest`, all others."""
+def split_off_dev(corpus: ScannedCorpus, sentences: int) -> ScannedCorpus:
+    """The part of a corpus to hold out as its dev set, of which no more than `sentences` will be used."""
+    # A twentieth, but no more than is translated at each validation; more of a very small corpus, or it would be empty.
+    for one_in in (max(20, corpus.pairs // sentences), 5, 2):
+        dev = corpus.part(one_in)
+        if dev.usable and dev.complement.usable:
+            return dev
+    raise DataError(
+        f"{corpus}: too few pairs have text on both sides to split off a dev set. Give one with --dev-source and "
+        "--dev-target, or add more text."
+    )
 
-    corpus: TwoFiles | OneFile
-    one_in: int
-    rest: bool = False
 
-    @property
-    def files(self) -> tuple[Path, ...]:
-        return self.corpus.files
+class CorpusSample:
+    """Every `every`-th pair of a corpus, or of its pairs with text on both sides; filled by `read_samples`."""
 
-    @property
-    def selection(self) -> str:
-        """Description of which pairs of the files are selected; part of checksums."""
-        return f"{'all but ' if self.rest else ''}one in {self.one_in}"
+    def __init__(self, corpus: ScannedCorpus, every: int, limit: int | None = None, with_text: bool = False) -> None:
+        self.corpus, self.pairs = corpus, list[Pair]()
+        self._every, self._limit, self._with_text = every, limit, with_text
+        self._offered = 0
 
-    @property
-    def complement(self) -> "DevSplit":
-        """The other part of the corpus: the pairs that are not selected here."""
-        return replace(self, rest=not self.rest)
+    def offer(self, pair: Pair) -> None:
+        if (self._with_text and not pair.has_text) or not self.corpus.holds(pair):
+            return
+        if self._offered % self._every == 0 and len(self.pairs) != self._limit:
+            self.pairs.append(pair)
+        self._offered += 1
 
-    def check(self) -> int:
-        """The number of pairs in the files, selected or not."""
-        return self.corpus.check()
 
-    def __iter__(self) -> Iterator[Pair]:
-        return (pair for pair in self.corpus if self._is_held_out(pair) != self.rest)
-
-    def __str__(self) -> str:
-        return f"{self.selection} of {self.corpus}"
-
-    def _is_held_out(self, pair: Pair) -> bool:
-        digest = hashlib.sha256(pair.source.strip().encode()).digest()
-        return int.from_bytes(digest[:8], "big") % self.one_in == 0
+def read_samples(samples: Sequence[CorpusSample]) -> None:
+    """Fill the samples; those of the same files, such as a dev set and the rest of its corpus, in one pass."""
+    for corpus in dict.fromkeys(sample.corpus.corpus for sample in samples):
+        wanted = [sample for sample in samples if sample.corpus.corpus == corpus]
+        for pair in corpus:
+            for sample in wanted:
+                sample.offer(pair)

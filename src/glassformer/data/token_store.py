@@ -7,7 +7,6 @@ Memory use does not grow with the corpus.
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.atomic_directory import MANIFEST, building, verify
-from glassformer.data.corpus import Corpus, Pair, Watch, unwatched
+from glassformer.data.corpus import Pair, Watch, unwatched
+from glassformer.data.corpus_scan import ScannedCorpus
 from glassformer.data.tokenizer import SIDES, Side, Tokenizer
 from glassformer.errors import DataError, DirectoryError, SettingsError
 from glassformer.settings import Settings
@@ -78,14 +78,13 @@ class TokenStore:
 
 
 def open_store(
-    corpus: Corpus,
+    corpus: ScannedCorpus,
     tokenizer: Tokenizer,
     directory: Path,
     max_tokens: int = 256,
     watch: Watch = unwatched,
 ) -> TokenStore:
     """Open the token store of a corpus: reused from `directory` if built from the same inputs, else rebuilt there."""
-    corpus.check()
     made_from = _checksum(corpus, tokenizer, max_tokens)
     store = _existing_store(directory, made_from)
     if store is not None:
@@ -94,6 +93,11 @@ def open_store(
         shutil.rmtree(directory)  # a store can always be rebuilt from the corpus
     with building(directory) as temporary:
         _build(corpus, tokenizer, temporary, max_tokens, made_from, watch)
+    return read_store(directory)
+
+
+def read_store(directory: Path) -> TokenStore:
+    """Open a token store that `open_store` has just built or verified, as another process of the same run does."""
     return TokenStore(directory, StoreSettings.read(directory / "store.json"))
 
 
@@ -105,14 +109,14 @@ def _existing_store(directory: Path, made_from: str) -> TokenStore | None:
         raise DirectoryError(f"{directory} is not a token store: choose another directory.")  # it would be deleted
     try:
         verify(directory)
-        settings = StoreSettings.read(directory / "store.json")
+        store = read_store(directory)
     except (DirectoryError, SettingsError):
         return None  # damaged, or of another version: it is rebuilt
-    return TokenStore(directory, settings) if settings.made_from == made_from else None
+    return store if store.settings.made_from == made_from else None
 
 
 def _build(
-    corpus: Corpus, tokenizer: Tokenizer, directory: Path, max_tokens: int, made_from: str, watch: Watch
+    corpus: ScannedCorpus, tokenizer: Tokenizer, directory: Path, max_tokens: int, made_from: str, watch: Watch
 ) -> None:
     wide = max(tokenizer.vocab_size(side) for side in SIDES) > 2**16
     dtype = np.uint32 if wide else np.uint16
@@ -154,16 +158,9 @@ def _encode(pair: Pair, tokenizer: Tokenizer) -> tuple[list[int], list[int]] | N
     return tokenizer.encode(pair.source, "source"), tokenizer.encode(pair.target, "target")
 
 
-def _checksum(corpus: Corpus, tokenizer: Tokenizer, max_tokens: int) -> str:
+def _checksum(corpus: ScannedCorpus, tokenizer: Tokenizer, max_tokens: int) -> str:
     digest = hashlib.sha256(json.dumps([VERSION, corpus.selection, max_tokens, tokenizer.settings.as_json()]).encode())
-    for file_digest in _file_digests(corpus, tokenizer):
+    models = tokenizer.files().values()
+    for file_digest in (*corpus.digests, *(hashlib.sha256(model).digest() for model in models)):
         digest.update(file_digest)
     return digest.hexdigest()
-
-
-def _file_digests(corpus: Corpus, tokenizer: Tokenizer) -> Iterator[bytes]:
-    for path in corpus.files:
-        with path.open("rb") as file:
-            yield hashlib.file_digest(file, "sha256").digest()
-    for model in tokenizer.files().values():
-        yield hashlib.sha256(model).digest()

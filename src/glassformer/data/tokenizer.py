@@ -7,7 +7,7 @@ kind "word" has out-of-vocabulary words.
 import io
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -123,21 +123,16 @@ def _file_name(settings: TokenizerSettings, side: Side) -> str:
     return "joint.model" if settings.joint else f"{side}.model"
 
 
-def train_tokenizer(settings: TokenizerSettings, pairs: Callable[[], Iterable[Pair]]) -> Tokenizer:
+def train_tokenizer(settings: TokenizerSettings, pairs: Iterable[Pair]) -> Tokenizer:
     """Train a tokenizer on sentence pairs; the same pairs give the same bytes.
 
-    `pairs` is called once per vocabulary. All its sentences are held in memory: for a large corpus, pass a sample.
+    All sentences are held in memory: for a large corpus, pass a sample.
     """
     if settings.joint:
-        model = _train(settings, (text for pair in pairs() for text in pair[1:]))
+        model = _train(settings, (text for pair in pairs for text in pair[1:]))
         return Tokenizer(settings, {"source": model, "target": model})
-    return Tokenizer(
-        settings,
-        {
-            "source": _train(settings, (pair.source for pair in pairs())),
-            "target": _train(settings, (pair.target for pair in pairs())),
-        },
-    )
+    pairs = list(pairs)
+    return Tokenizer(settings, {side: _train(settings, (getattr(pair, side) for pair in pairs)) for side in SIDES})
 
 
 def normalise(text: str, kind: str = "unigram") -> str:
@@ -149,7 +144,7 @@ def normalise(text: str, kind: str = "unigram") -> str:
     return " ".join(text.split()) if kind == "word" else text
 
 
-def _train(settings: TokenizerSettings, texts: Iterator[str]) -> bytes:
+def _train(settings: TokenizerSettings, texts: Iterable[str]) -> bytes:
     lines = [line for text in texts if (line := normalise(text, settings.kind).strip())]
     if not lines:
         raise DataError("There is no text to train a vocabulary on: every line is empty.")

@@ -16,10 +16,7 @@ MAX_ALIGNER_PAIRS = 5_000
 def select_alignment_heads(run: Run, best: Path, log: Callable[[str], None]) -> None:
     """Measure every head of the model in `best` and save the selection there. A failure here does not fail the run."""
     tokenizer = run.tokenizer
-    dev_pairs = [
-        word_pair(tokenizer, tokenizer.encode(pair.source, "source"), tokenizer.encode(pair.target, "target"))
-        for pair in run.dev
-    ]
+    dev_pairs = [word_pair(tokenizer, source, target) for source, target in run.dev_ids]
     sample = (run.store[i] for i in evenly(len(run.store), MAX_ALIGNER_PAIRS))
     training_pairs = [word_pair(tokenizer, source.tolist(), target.tolist()) for source, target in sample]
     try:

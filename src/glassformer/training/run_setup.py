@@ -11,22 +11,32 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.atomic_directory import BUILDING_PREFIX, building, replace_file
-from glassformer.data import Corpus, Pair, Tokenizer, TokenStore, corpus, open_store, train_tokenizer
+from glassformer.data import (
+    Pair,
+    ScannedCorpus,
+    Tokenizer,
+    TokenizerSettings,
+    TokenStore,
+    corpus,
+    open_store,
+    train_tokenizer,
+)
 from glassformer.data.corpus import Watch, unwatched
-from glassformer.data.dev_split import DevSplit
-from glassformer.errors import DataError, DirectoryError, SettingsError
+from glassformer.data.dev_split import CorpusSample, read_samples
+from glassformer.data.token_store import read_store
+from glassformer.errors import DirectoryError, SettingsError
 from glassformer.model import ModelConfig, Transformer, load_model, n_parameters, preset
 from glassformer.model_location import find_model, tokenizer_of
 from glassformer.training.checkpoint import remove_leftovers
 from glassformer.training.default_choices import choose_model, choose_tokenizer, choose_training
+from glassformer.training.run_corpora import Corpora, dev_sample, log_findings, read_dev, scan_corpora, write_dev
 from glassformer.training.run_settings import RunSettings
 
 RUN, LOCK, TOKENIZER, DATA = "run.toml", ".lock", "tokenizer", "data"
@@ -38,6 +48,13 @@ CHANGEABLE_ON_RESUME = {
 Log = Callable[[str], None]
 
 
+class BaseModel(NamedTuple):
+    """A model to fine-tune."""
+
+    tokenizer: Tokenizer
+    model: Transformer
+
+
 @dataclass(frozen=True)
 class Run:
     """A training run that is ready to start or to resume."""
@@ -47,6 +64,9 @@ class Run:
     tokenizer: Tokenizer
     store: TokenStore
     dev: list[Pair]
+    """The sentence pairs of the dev set that are translated at each validation."""
+    loaded: Transformer | None = None
+    """The model to fine-tune, if it has already been loaded."""
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
@@ -54,19 +74,19 @@ class Run:
         return np.stack((self.store.lengths("source"), self.store.lengths("target")), axis=1)
 
     @cached_property
-    def config(self) -> ModelConfig:
-        if self.settings.finetune is not None:
-            return load_model(find_model(self.settings.finetune)).config
-        return model_config(self.settings.model, self.tokenizer)
+    def dev_ids(self) -> list[tuple[list[int], list[int]]]:
+        """Source and target ids of `dev`."""
+        encode = self.tokenizer.encode
+        return [(encode(pair.source, "source"), encode(pair.target, "target")) for pair in self.dev]
 
     def new_model(self) -> Transformer:
         """The model before the first update: randomly initialised, or the one to fine-tune."""
         if self.settings.finetune is not None:
-            return load_model(find_model(self.settings.finetune))
+            return self.loaded or load_model(find_model(self.settings.finetune))
         import torch
 
         torch.manual_seed(self.settings.seed)
-        return Transformer(self.config)
+        return Transformer(model_config(self.settings.model, self.tokenizer))
 
     def test(self) -> list[Pair]:
         """The sentence pairs of the test set, read only after training."""
@@ -81,27 +101,25 @@ def prepare_run(table: dict[str, Any], log: Log, watch: Watch = unwatched) -> It
     directory = Path(requested.out)
     if (directory / RUN).exists():
         settings = _resumed_settings(requested, table, RunSettings.read(directory / RUN), directory, log)
-        _check_data(settings)
+        corpora = scan_corpora(settings, watch)
         with _locked(directory):
             remove_leftovers(directory)
             replace_file(directory / RUN, settings.as_toml().encode())  # the other ranks read them there
-            yield open_run(directory)
+            yield _resumed_run(directory, settings, corpora)
         return
-    pairs = _check_data(requested)
-    _check_model(requested)
+    corpora = scan_corpora(requested, watch)
+    base = _checked_model(requested)
     _check_directory(directory)
     with _locked(directory):
         remove_leftovers(directory)
-        yield _new_run(directory, requested, pairs, log, watch)
+        yield _new_run(directory, requested, corpora, base, log, watch)
 
 
 def open_run(directory: Path) -> Run:
-    """Open a run that has been prepared, from its directory."""
+    """Open a run that another process has prepared, from its directory; the corpus is not read."""
     settings = RunSettings.read(directory / RUN)
     tokenizer = Tokenizer.read(directory / TOKENIZER)
-    train, dev = _corpora(settings)
-    store = open_store(train, tokenizer, directory / DATA, settings.data.max_tokens)
-    return Run(directory, settings, tokenizer, store, _dev_pairs(dev, settings))
+    return Run(directory, settings, tokenizer, read_store(directory / DATA), read_dev(directory))
 
 
 def model_config(options: dict[str, Any], tokenizer: Tokenizer) -> ModelConfig:
@@ -114,78 +132,67 @@ def model_config(options: dict[str, Any], tokenizer: Tokenizer) -> ModelConfig:
     return preset(options["preset"], **defaults | overrides)
 
 
-def _new_run(directory: Path, settings: RunSettings, pairs: int, log: Log, watch: Watch) -> Run:
-    train, dev = _corpora(settings)
+def _resumed_run(directory: Path, settings: RunSettings, corpora: Corpora) -> Run:
+    tokenizer = Tokenizer.read(directory / TOKENIZER)
+    store = open_store(corpora.train, tokenizer, directory / DATA, settings.data.max_tokens)
+    dev = dev_sample(corpora.dev, settings)
+    read_samples([dev])
+    write_dev(dev.pairs, directory)
+    return Run(directory, settings, tokenizer, store, dev.pairs)
+
+
+def _new_run(
+    directory: Path, settings: RunSettings, corpora: Corpora, base: BaseModel | None, log: Log, watch: Watch
+) -> Run:
+    pairs = corpora.train.usable
+    log_findings(corpora.train, settings.data, log)
     for leftover in (directory / TOKENIZER, directory / DATA):
         if leftover.exists():
             shutil.rmtree(leftover)  # of an interrupted preparation
-    tokenizer = _tokenizer(settings, train, pairs, log)
+    dev = dev_sample(corpora.dev, settings)
+    if base is None:
+        tokenizer = _trained_tokenizer(settings, corpora.train, dev, log)
+        model = choose_model(settings.model, pairs)
+        config = model_config(model, tokenizer)
+    else:
+        read_samples([dev])
+        tokenizer, model, config = base.tokenizer, {}, base.model.config
     with building(directory / TOKENIZER) as temporary:
         tokenizer.write(temporary)
-    store = open_store(train, tokenizer, directory / DATA, settings.data.max_tokens, watch)
+    store = open_store(corpora.train, tokenizer, directory / DATA, settings.data.max_tokens, watch)
+    _log_skipped(store, settings, log)
+    settings = settings.model_copy(update={"tokenizer": tokenizer.settings, "model": model})
+    run = Run(directory, settings, tokenizer, store, dev.pairs, base and base.model)
+    run = replace(run, settings=choose_training(settings, pairs, run.lengths, n_parameters(config)))
+    replace_file(directory / RUN, run.settings.as_toml().encode())
+    write_dev(dev.pairs, directory)
+    return run
+
+
+def _log_skipped(store: TokenStore, settings: RunSettings, log: Log) -> None:
     counts = store.settings
     if counts.dropped_long or counts.dropped_empty:
         log(
             f"Skipped {counts.dropped_empty:,} pairs with an empty side and {counts.dropped_long:,} longer than "
             f"{settings.data.max_tokens} tokens."
         )
-    model = {} if settings.finetune else choose_model(settings.model, pairs)
-    settings = settings.model_copy(update={"tokenizer": tokenizer.settings, "model": model})
-    run = Run(directory, settings, tokenizer, store, _dev_pairs(dev, settings))
-    run = replace(run, settings=choose_training(settings, pairs, run.lengths, n_parameters(run.config)))
-    replace_file(directory / RUN, run.settings.as_toml().encode())
-    return run
 
 
-def _tokenizer(settings: RunSettings, train: Corpus, pairs: int, log: Log) -> Tokenizer:
-    if settings.finetune is not None:
-        return _finetuned_tokenizer(settings)
-    chosen = settings.tokenizer or choose_tokenizer(pairs)
-    every = -(-pairs // MAX_TOKENIZER_PAIRS)
-    log(f"Training a {chosen.kind} tokenizer of up to {chosen.vocab_size:,} tokens on {-(-pairs // every):,} pairs.")
-    return train_tokenizer(chosen, lambda: islice(train, 0, None, every))
+def _trained_tokenizer(settings: RunSettings, train: ScannedCorpus, dev: CorpusSample, log: Log) -> Tokenizer:
+    """A tokenizer trained on a sample of the training set; `dev` is read in the same pass, if from the same files."""
+    chosen = settings.tokenizer or choose_tokenizer(train.usable)
+    every = -(-train.usable // MAX_TOKENIZER_PAIRS)
+    log(
+        f"Training a {chosen.kind} tokenizer of up to {chosen.vocab_size:,} tokens on "
+        f"{-(-train.usable // every):,} pairs."
+    )
+    sample = CorpusSample(train, every)
+    read_samples([dev, sample])
+    return train_tokenizer(chosen, sample.pairs)
 
 
-def _finetuned_tokenizer(settings: RunSettings) -> Tokenizer:
-    """The tokenizer of the model to fine-tune: the only one that fits its embeddings."""
-    model_directory = find_model(str(settings.finetune))
-    tokenizer = tokenizer_of(model_directory)
-    if not isinstance(tokenizer, Tokenizer):
-        raise SettingsError(
-            f"{model_directory} has another program's tokenizer. Glassformer can run and inspect such a model, but not "
-            "fine-tune it: choose a model that Glassformer trained."
-        )
-    config = load_model(model_directory).config
-    sizes = (tokenizer.vocab_size("source"), tokenizer.vocab_size("target"))
-    if sizes != (config.source_vocab_size, config.vocab_size):
-        raise DirectoryError(
-            f"The tokenizer in {model_directory} has {sizes[0]:,} source and {sizes[1]:,} target tokens, but its model "
-            f"has {config.source_vocab_size:,} and {config.vocab_size:,}. Use another copy of the model."
-        )
-    if settings.tokenizer is not None and settings.tokenizer != tokenizer.settings:
-        differing = _differences(settings.tokenizer.model_dump(), tokenizer.settings.model_dump())
-        raise SettingsError(
-            f"The tokenizer of {model_directory} differs from the requested one ({differing}). A model can only be "
-            "fine-tuned with its own tokenizer: leave out [tokenizer], or train a new model."
-        )
-    return tokenizer
-
-
-def _check_data(settings: RunSettings) -> int:
-    """Check that files are readable and both sides equally long; returns the number of usable training pairs."""
-    data = settings.data
-    train, dev = _corpora(settings)
-    for part in (train, dev, *([corpus(data.test_source, data.test_target)] if data.test_source else [])):
-        part.check()
-        usable = sum(pair.has_text for pair in part)
-        if usable == 0:
-            raise DataError(f"{part} has no pair with text on both sides: check the files.")
-        if part is train:
-            pairs = usable
-    return pairs
-
-
-def _check_model(settings: RunSettings) -> None:
+def _checked_model(settings: RunSettings) -> BaseModel | None:
+    """The model to fine-tune, if there is one, after checking the settings of the model."""
     if settings.finetune is not None:
         if settings.model:
             option = next(iter(settings.model))
@@ -193,8 +200,7 @@ def _check_model(settings: RunSettings) -> None:
             raise SettingsError(
                 f"Fine-tuning keeps the layers and sizes of {settings.finetune}: leave out model.{option}{flag}."
             )
-        _finetuned_tokenizer(settings)
-        return
+        return _base_model(find_model(settings.finetune), settings.tokenizer)
     for name in ("vocab_size", "source_vocab_size", "pad_id", "bos_id", "eos_id"):
         if name in settings.model:
             way_out = "set tokenizer.vocab_size instead" if name.endswith("vocab_size") else "leave it out"
@@ -203,6 +209,31 @@ def _check_model(settings: RunSettings) -> None:
     overrides = {name: value for name, value in options.items() if name != "preset"}
     joint = settings.tokenizer is None or settings.tokenizer.joint
     preset(options["preset"], **{"share_embeddings": joint, "source_vocab_size": 1000, "vocab_size": 1000} | overrides)
+    return None
+
+
+def _base_model(directory: Path, requested: TokenizerSettings | None) -> BaseModel:
+    """A model to fine-tune, with its tokenizer: the only one that fits its embeddings."""
+    tokenizer = tokenizer_of(directory)
+    if not isinstance(tokenizer, Tokenizer):
+        raise SettingsError(
+            f"{directory} has another program's tokenizer. Glassformer can run and inspect such a model, but not "
+            "fine-tune it: choose a model that Glassformer trained."
+        )
+    model = load_model(directory)
+    sizes = (tokenizer.vocab_size("source"), tokenizer.vocab_size("target"))
+    if sizes != (model.config.source_vocab_size, model.config.vocab_size):
+        raise DirectoryError(
+            f"The tokenizer in {directory} has {sizes[0]:,} source and {sizes[1]:,} target tokens, but its model "
+            f"has {model.config.source_vocab_size:,} and {model.config.vocab_size:,}. Use another copy of the model."
+        )
+    if requested is not None and requested != tokenizer.settings:
+        differing = _differences(requested.model_dump(), tokenizer.settings.model_dump())
+        raise SettingsError(
+            f"The tokenizer of {directory} differs from the requested one ({differing}). A model can only be "
+            "fine-tuned with its own tokenizer: leave out [tokenizer], or train a new model."
+        )
+    return BaseModel(tokenizer, model)
 
 
 def _check_directory(directory: Path) -> None:
@@ -217,29 +248,6 @@ def _check_directory(directory: Path) -> None:
             )
     elif os.path.lexists(directory):
         raise DirectoryError(f"{directory} is not a directory: choose another --out.")
-
-
-def _corpora(settings: RunSettings) -> tuple[Corpus, Corpus]:
-    """The corpora of the training set and of the dev set."""
-    data = settings.data
-    train = corpus(data.source, data.target)
-    if data.dev_source is not None:
-        return train, corpus(data.dev_source, data.dev_target)
-    # A twentieth, but no more than is translated at each validation; more of a very small corpus, or it would be empty.
-    for one_in in (max(20, train.check() // settings.validation.sentences), 5, 2):
-        dev = DevSplit(train, one_in)
-        if any(pair.has_text for pair in dev) and any(pair.has_text for pair in dev.complement):
-            return dev.complement, dev
-    raise DataError(
-        f"{train}: too few pairs have text on both sides to split off a dev set. Give one with --dev-source and "
-        "--dev-target, or add more text."
-    )
-
-
-def _dev_pairs(dev: Corpus, settings: RunSettings) -> list[Pair]:
-    pairs = [pair for pair in dev if pair.has_text]
-    step = max(1, len(pairs) // settings.validation.sentences)
-    return pairs[::step][: settings.validation.sentences]
 
 
 def _resumed_settings(

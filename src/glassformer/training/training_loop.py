@@ -210,7 +210,7 @@ class Trainer:
         settings = self.run.settings.validation
         with using_weights(self.model, self._averaged()):
             loss = self.validator.loss(self.model)
-            dev = self.validator.translate(self.model, self.run.dev, settings.beam)
+            dev = self.validator.translate_dev(self.model, settings.beam)
             value = {"bleu": dev.scores.bleu, "chrf": dev.scores.chrf, "loss": -loss}[settings.metric]
             better = self.state.best is None or value > self.state.best
             state = self.state
@@ -273,10 +273,9 @@ class Trainer:
             self.listener.message(f"Translating with {best.name}, beam size {beam}, for the report.")
         with self.stop, using_weights(self.model, read_weights(best / WEIGHTS)):
             try:
-                sets = {"dev": self.run.dev, "test": self.run.test()}
-                return {
-                    name: self.validator.translate(self.model, pairs, beam) for name, pairs in sets.items() if pairs
-                }
+                results = {"dev": self.validator.translate_dev(self.model, beam)}
+                test = self.validator.translate_test(self.model, beam)
+                return results if test is None else results | {"test": test}
             except StopRequested:
                 raise Interrupted(self.group.max(self.stop.received), self.state.update) from None
 

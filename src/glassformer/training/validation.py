@@ -33,13 +33,23 @@ class Validator:
     def __init__(self, run: Run, group: ProcessGroup, check_stop: Callable[[], None]) -> None:
         self.run, self.group, self.check_stop = run, group, check_stop
 
-    def translate(self, model: Transformer, pairs: Sequence[Pair], beam_size: int) -> ValidationTranslations:
-        """Translate and score sentence pairs."""
-        tokenizer = self.run.tokenizer
+    def translate_dev(self, model: Transformer, beam_size: int) -> ValidationTranslations:
+        """Translate and score the dev set."""
+        sources = {row: source for row, (source, _) in enumerate(self.run.dev_ids)}
+        return self._translate(model, self.run.dev, sources, beam_size)
+
+    def translate_test(self, model: Transformer, beam_size: int) -> ValidationTranslations | None:
+        """Translate and score the test set, if there is one; a blank line stays blank."""
+        pairs, encode = self.run.test(), self.run.tokenizer.encode
+        sources = {row: encode(pair.source, "source") for row, pair in enumerate(pairs) if pair.source.strip()}
+        return self._translate(model, pairs, sources, beam_size) if pairs else None
+
+    def _translate(
+        self, model: Transformer, pairs: Sequence[Pair], sources_by_row: dict[int, list[int]], beam_size: int
+    ) -> ValidationTranslations:
         beam = Beam.greedy() if beam_size == 1 else Beam(size=beam_size)
         step_model = PlainStepModel(model)
-        rows = [row for row, pair in enumerate(pairs) if pair.source.strip()]  # a blank line stays blank
-        sources = [tokenizer.encode(pairs[row].source, "source") for row in rows]
+        rows, sources = list(sources_by_row), list(sources_by_row.values())
         translated: dict[int, list[int]] = {}
         costs = [2 * beam_size * len(source) for source in sources]  # the target will be about as long as the source
         for i, batch in enumerate(batches_by_cost(costs, MAX_BATCH_POSITIONS)):
@@ -48,7 +58,7 @@ class Validator:
             if i % self.group.size == self.group.rank:
                 results = search(step_model, [Request(sources[j]) for j in batch], beam)
                 translated |= {rows[j]: hypotheses[0].tokens for j, hypotheses in zip(batch, results, strict=True)}
-        texts = [tokenizer.decode(row) for row in self._gather(translated, len(pairs))]
+        texts = [self.run.tokenizer.decode(row) for row in self._gather(translated, len(pairs))]
         scores = score(texts, [pair.target for pair in pairs], self.run.settings.validation.tokenize)
         return ValidationTranslations(pairs, texts, scores)
 
@@ -65,8 +75,7 @@ class Validator:
     def loss(self, model: Transformer) -> float:
         """The cross-entropy on the dev set in nats per token, without label smoothing."""
         model.eval()
-        encode = self.run.tokenizer.encode
-        dev = [(np.array(encode(p.source, "source")), np.array(encode(p.target, "target"))) for p in self.run.dev]
+        dev = [(np.array(source), np.array(target)) for source, target in self.run.dev_ids]
         lengths = np.array([[len(source), len(target)] for source, target in dev])
         sums = torch.zeros(2, dtype=torch.float64)
         for i, indices in enumerate(epoch_batches(lengths, MAX_BATCH_POSITIONS, seed=0, epoch=0)):

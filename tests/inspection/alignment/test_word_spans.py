@@ -144,14 +144,14 @@ def test_languages_and_tags_of_imported_tokenizers_are_not_words():
 
 def test_the_unknown_token_of_a_word_vocabulary_is_a_word():
     pairs = [Pair(1, "the dog sleeps", "der Hund schläft")]
-    own = train_tokenizer(TokenizerSettings(kind="word", vocab_size=20), lambda: pairs)
+    own = train_tokenizer(TokenizerSettings(kind="word", vocab_size=20), pairs)
     pieces = own.pieces(own.encode("the cat sleeps", "source"), "source")
     assert texts(pieces, marks_of(own)) == ["the", "<unk>", "sleeps"]
 
 
 def test_tags_of_glassformer_tokenizers_are_not_words():
     pairs = [Pair(1, "<2de> the dog sleeps", "der Hund schläft")]
-    own = train_tokenizer(TokenizerSettings(vocab_size=300, tags=["<2de>"]), lambda: pairs)
+    own = train_tokenizer(TokenizerSettings(vocab_size=300, tags=["<2de>"]), pairs)
     pieces = own.pieces(own.encode("<2de> the dog", "source"), "source")
     assert texts(pieces, marks_of(own)) == ["the", "dog"]
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.data import corpus, diagnose
-from glassformer.data.doctor import DROPPED, KINDS, REPAIRED
+from glassformer.data.corpus_scan import DROPPED, KINDS, REPAIRED
 from glassformer.errors import DirectoryError
 from tests.examples import max_examples
 from tests.processes import ROOT, glassformer
