@@ -1,14 +1,16 @@
 """Small random models and batches for the tests: every option of ModelConfig is drawn, nothing is mocked."""
 
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
 from glassformer.model import ModelConfig, Transformer
+from glassformer.model.config import PositionName
+from glassformer.model.positions import KINDS
 
-KINDS_OF_POSITIONS = ["sinusoidal", "sinusoidal-halves", "sinusoidal-fairseq", "learned", "rotary", "relative"]
+KINDS_OF_POSITIONS = [*get_args(PositionName)]
 
 
 @st.composite
@@ -40,7 +42,7 @@ def configs(draw: st.DrawFn, **fixed: Any) -> ModelConfig:
         "linear_bias": draw(st.booleans()),
         "scale_scores": draw(st.booleans()),
         "scale_output": draw(st.booleans()),
-        "decoder_ssru": positions != "relative" and draw(st.sampled_from([False, False, True])),
+        "decoder_ssru": not KINDS[positions].biases and draw(st.sampled_from([False, False, True])),
         "dropout": draw(st.sampled_from([0.0, 0.1])),
         "attention_dropout": draw(st.sampled_from([0.0, 0.1])),
         "activation_dropout": draw(st.sampled_from([0.0, 0.1])),
@@ -51,11 +53,11 @@ def configs(draw: st.DrawFn, **fixed: Any) -> ModelConfig:
     )
     if positions == "learned":
         options["max_positions"] = draw(st.integers(40, 60))
-    if positions not in ("rotary", "relative"):
+    if KINDS[positions].adds:
         options["position_offset"] = draw(st.sampled_from([0, 2]))
     if positions == "rotary":
         options["rotary_base"] = draw(st.sampled_from([100.0, 10000.0]))
-    if positions == "relative":
+    if KINDS[positions].biases:
         options["relative_buckets"] = draw(st.sampled_from([4, 8, 12]))
         options["relative_max_distance"] = draw(st.integers(7, 20))
     return ModelConfig(**options | fixed)

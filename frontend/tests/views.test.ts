@@ -52,7 +52,7 @@ function attentionOf(size: number, hidden = false): AttentionData {
     scaled: true,
     biased: false,
     linearBias: true,
-    positions: 'learned',
+    rotated: false,
     causal: hidden,
     weights: [square(size, hidden)],
   };

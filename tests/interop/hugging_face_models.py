@@ -14,6 +14,7 @@ from transformers import (
     MBartConfig,
     PegasusConfig,
     T5Config,
+    UMT5Config,
 )
 
 
@@ -46,26 +47,38 @@ def m2m100(seed):
 
 
 def t5(seed):
+    return t5_like(T5Config, seed, tie_word_embeddings=[None, False][seed // 2 % 2])
+
+
+def umt5(seed):
+    """Their class has scaled outputs and shared embeddings, always."""
+    return t5_like(UMT5Config, seed)
+
+
+def byt5(seed):
+    """T5 with bytes as tokens, and far fewer layers in the decoder than in the encoder."""
+    depths = {"num_layers": 6, "num_decoder_layers": 2}
+    return t5_like(T5Config, seed, vocab_size=384, tie_word_embeddings=False, feed_forward_proj="gated-gelu", **depths)
+
+
+def t5_like(kind, seed, **options):
     pick = random.Random(seed)
-    return made(
-        T5Config(
-            vocab_size=37,
-            d_model=pick.choice([5, 8, 12, 17]),
-            d_kv=pick.choice([3, 4, 7]),
-            d_ff=pick.choice([9, 16, 33]),
-            num_heads=pick.choice([1, 2, 3]),
-            num_layers=pick.choice([1, 2, 3]),
-            num_decoder_layers=pick.choice([1, 2, 3]),
-            relative_attention_num_buckets=pick.choice([8, 12, 32]),
-            relative_attention_max_distance=pick.choice([17, 20, 128]),
-            feed_forward_proj=["relu", "gated-gelu", "gated-silu", "gelu"][seed % 4],
-            tie_word_embeddings=[None, False][seed // 2 % 2],
-            pad_token_id=0,
-            eos_token_id=1,
-            decoder_start_token_id=0,
-        ),
-        seed,
-    )
+    drawn = {
+        "vocab_size": 37,
+        "d_model": pick.choice([5, 8, 12, 17]),
+        "d_kv": pick.choice([3, 4, 7]),
+        "d_ff": pick.choice([9, 16, 33]),
+        "num_heads": pick.choice([1, 2, 3]),
+        "num_layers": pick.choice([1, 2, 3]),
+        "num_decoder_layers": pick.choice([1, 2, 3]),
+        "relative_attention_num_buckets": pick.choice([8, 12, 32]),
+        "relative_attention_max_distance": pick.choice([17, 20, 128]),
+        "feed_forward_proj": ["relu", "gated-gelu", "gated-silu", "gelu"][seed % 4],
+        "pad_token_id": 0,
+        "eos_token_id": 1,
+        "decoder_start_token_id": 0,
+    }
+    return made(kind(**drawn | options), seed)
 
 
 def sizes(pick):
@@ -120,3 +133,4 @@ def ending(model, generator):
 
 
 FAMILIES = {"marian": marian, "pegasus": pegasus, "bart": bart, "mbart": mbart, "m2m_100": m2m100, "t5": t5}
+FAMILIES |= {"umt5": umt5, "byt5": byt5}

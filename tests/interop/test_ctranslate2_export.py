@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from glassformer.decoding import Beam, PlainStepModel, Request, score, search
 from glassformer.errors import InputError
-from glassformer.interop.ctranslate2_export import open_ctranslate2, unsupported, write_ctranslate2
+from glassformer.interop.capabilities import unsupported
+from glassformer.interop.ctranslate2_export import open_ctranslate2, write_ctranslate2
 from glassformer.model import ModelConfig
 from tests.decoding.test_search_on_models import lively
 from tests.examples import max_examples
@@ -22,7 +23,7 @@ def named(sentences):
 @max_examples(60)
 @given(configs(d_model=12, n_heads=3, d_head=4), seeds, st.data())
 def test_it_gives_every_target_the_same_probability(tmp_path_factory, config, seed, data):
-    assume(not unsupported(config))
+    assume(not unsupported("CTranslate2", config))
     model = lively(config, seed)
     words = [
         token

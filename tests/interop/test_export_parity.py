@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 from glassformer.builtin import street
 from glassformer.cli import app
 from glassformer.evaluation import score
-from glassformer.interop.ctranslate2_export import ExportVocabulary, unsupported, write_ctranslate2
+from glassformer.interop.capabilities import unsupported
+from glassformer.interop.ctranslate2_export import ExportVocabulary, write_ctranslate2
 from glassformer.interop.onnx_export import write_onnx
 from glassformer.model import ModelConfig, load_model
 from glassformer.model_location import find_model, tokenizer_of
@@ -40,6 +41,7 @@ KINDS = {
     "ssru": {"decoder_ssru": True, "positions": "sinusoidal-fairseq"},
     "rotary": {"positions": "rotary", "norm_first": True},
 }
+KINDS["umt5"] = KINDS["t5"] | {"positions": "relative-per-layer"}
 SIZES = {"d_model": 32, "n_heads": 4, "d_ff": 48, "encoder_layers": 2, "decoder_layers": 2}
 
 
@@ -71,8 +73,8 @@ def varied(targets):
 
 
 def test_ctranslate2_translates_the_same(model, sources, tmp_path):
-    if unsupported(model.config):
-        pytest.skip(f"CTranslate2 does not support {', '.join(unsupported(model.config))}")
+    if options := unsupported("CTranslate2", model.config):
+        pytest.skip(f"CTranslate2 does not support {', '.join(options)}")
     write_ctranslate2(model, tmp_path)
     theirs = agreement.by_ctranslate2(tmp_path, model.config, ExportVocabulary.numbers(model.config), sources)
     assert agreement.compare_targets(varied(agreement.by_glassformer(model, sources)), theirs).complete

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import ByteLevelBPETokenizer, models, normalizers
 from tokenizers import Tokenizer as TheirTokenizer
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, ByT5Tokenizer, T5Tokenizer
 from transformers.convert_slow_tokenizer import SentencePieceExtractor
 from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CODES as M2M100_CODES
 from transformers.models.mbart50.tokenization_mbart50 import FAIRSEQ_LANGUAGE_CODES as MBART50_CODES
@@ -30,7 +30,7 @@ from transformers.tokenization_utils_base import generate_merges
 
 from glassformer.builtin import street
 from glassformer.data import ImportedTokenizer, ImportedTokenizerSettings, Pair, TokenizerSettings, train_tokenizer
-from glassformer.errors import InputError
+from glassformer.errors import GlassformerError, InputError
 from glassformer.interop.hugging_face import open_hugging_face, write_hugging_face
 from glassformer.interop.hugging_face.pretrained_directory import FAMILIES, read_options
 from glassformer.model import ModelConfig, Transformer
@@ -140,7 +140,9 @@ class Case:
 
 def opened_by_them(directory, languages=(None, None)):
     named = {name: code for name, code in zip(("src_lang", "tgt_lang"), languages, strict=True) if code is not None}
-    return AutoTokenizer.from_pretrained(directory, **named)
+    # For an umT5, AutoTokenizer reads tokenizer.json only.
+    kind = T5Tokenizer if json.loads((directory / "config.json").read_text())["model_type"] == "umt5" else AutoTokenizer
+    return kind.from_pretrained(directory, **named)
 
 
 def small(kind):
@@ -157,6 +159,7 @@ def small(kind):
         "t5": {**t5, "scale_embeddings": False, "scale_scores": False, "pad_id": 0, "eos_id": 1, "bos_id": 0},
     }
     families["mt5"] = families["t5"]
+    families["umt5"] = families["t5"] | {"positions": "relative-per-layer"}
     return {"d_model": 8, "n_heads": 1, "d_ff": 8, "encoder_layers": 1, "decoder_layers": 1, **families[kind]}
 
 
@@ -235,13 +238,18 @@ def mt5(directory):
     return Case(directory, "mt5", {"vocab_size": len(pieces_of(model)) + 12})
 
 
-def t5(directory):
+def t5(directory, kind="t5", extra_ids=100):
     model = common("unigram", 2, -1, 1, 0)
-    sentinels = [f"<extra_id_{number}>" for number in range(100)]
-    about = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>", "extra_ids": 100}
+    sentinels = [f"<extra_id_{number}>" for number in range(extra_ids)]
+    about = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>", "extra_ids": extra_ids}
     about |= {"additional_special_tokens": sentinels, "tokenizer_class": "T5Tokenizer"}
     write(directory, spiece__model=model, tokenizer_config__json=about)
-    return Case(directory, "t5", {"vocab_size": len(pieces_of(model)) + 128})
+    return Case(directory, kind, {"vocab_size": len(pieces_of(model)) + extra_ids + 28})
+
+
+def byt5(directory):
+    ByT5Tokenizer().save_pretrained(directory)
+    return Case(directory, "t5", {"vocab_size": 384})
 
 
 def bart(directory):
@@ -264,9 +272,12 @@ MAKERS = {
     "mbart50": lambda directory: mbart(directory, MBART50_CODES),
     "t5": t5,
     "mt5": mt5,
+    "umt5": lambda directory: t5(directory, "umt5", extra_ids=300),
+    "byt5": byt5,
     "bart": bart,
 }
-EXACT = ("marian", "marian-apart", "m2m100", "wmt21", "bart")
+BYTES = ("byt5", "bart")
+EXACT = ("marian", "marian-apart", "m2m100", "wmt21", *BYTES)
 """Where `transformers` uses SentencePiece itself, or bytes. For the others it uses `tokenizers`, which normalises
 differently: by graphemes, not by the longest match; spaces at the ends stay; and mBART's does not normalise at all.
 Text in SentencePiece's normal form is segmented as SentencePiece does."""
@@ -336,14 +347,14 @@ def test_text_that_is_known_comes_back_in_its_normal_form(case, name):
         for side in ("source", "target"):
             ids = case.ours.encode(text, side)
             if "<unk>" not in case.ours.pieces(ids, side):
-                assert case.ours.decode(ids, side) == (text if name == "bart" else case.normal(text))
+                assert case.ours.decode(ids, side) == (text if name in BYTES else case.normal(text))
 
 
 @every
 def test_what_is_unknown_stays_visible(case, name):
     """Theirs omits it, so that a translation silently loses a word."""
     case = case(name)
-    if name != "bart":  # which encodes it as bytes
+    if name not in BYTES:  # which encode it as bytes
         assert "⁇" in case.ours.decode(case.ours.encode("a ☃ b", "target"))
 
 
@@ -371,14 +382,18 @@ def test_marians_tags_are_read_where_theirs_reads_them(case, name, side):
 
 
 def test_t5s_sentinels_and_barts_mask_are_written_in_the_text(case):
+    filled = ["fill <extra_id_0> in", "<extra_id_1>", "x <extra_id_0>, y"]
     for name, texts in {
-        "t5": ["fill <extra_id_0> in", "<extra_id_1>", "a<extra_id_99>b", "x <extra_id_0>, y", "<extra_id_100>"],
+        "t5": [*filled, "a<extra_id_99>b", "<extra_id_100>"],
+        "umt5": [*filled, "a<extra_id_299>b", "<extra_id_300>"],
+        "byt5": [*filled, "a<extra_id_124>b", "<extra_id_125>"],
         "bart": ["fill <mask> in", "<mask>", "a<mask>b"],
     }.items():
         for text in texts:
             assert case(name).ours.encode(text, "source") == case(name).ids(text, "source")
-    ids = case("t5").ours.encode("<extra_id_0> the dog", "target")
-    assert case("t5").ours.decode(ids) == "<extra_id_0> the dog"
+    for name in ("t5", "umt5", "byt5"):
+        ids = case(name).ours.encode("<extra_id_0> the dog", "target")
+        assert case(name).ours.decode(ids) == "<extra_id_0> the dog"
 
 
 @pytest.mark.parametrize("name", ["m2m100", "wmt21", "nllb", "nllb-legacy", "mbart25", "mbart50"])
@@ -430,7 +445,39 @@ def test_a_bart_without_a_row_for_its_mask(case, tmp_path):
         assert max(ours.encode(text, "source")) < len(moved)
 
 
-@pytest.mark.parametrize("name", ["marian", "marian-apart", "m2m100", "wmt21"])
+@max_examples(150)
+@given(st.lists(st.integers(0, 258)))
+def test_any_bytes_have_the_text_of_byt5s_tokenizer(case, ids):
+    """Also bytes that are not UTF-8, which a model can write."""
+    ids = comparable(case("byt5"), ids)
+    assert case("byt5").ours.decode(ids) == case("byt5").theirs.decode(ids, skip_special_tokens=True)
+
+
+@pytest.mark.parametrize(
+    ("vocab_size", "about", "problem"),
+    [
+        (258, {}, "ByT5Tokenizer needs 259 tokens, but the model has 258"),
+        (384, {"extra_ids": "many"}, "tokenizer_config.json has extra_ids = 'many', which is not a number of tokens"),
+        (384, {"extra_ids": -3}, "tokenizer_config.json has extra_ids = -3, which is not a number of tokens"),
+    ],
+)
+def test_a_byt5_tokenizer_that_cannot_be_is_refused_in_one_sentence(vocab_size, about, problem, tmp_path):
+    write_hugging_face(Transformer(ModelConfig(vocab_size=vocab_size, **small("t5"))), None, tmp_path)
+    write(tmp_path, tokenizer_config__json={"tokenizer_class": "ByT5Tokenizer", **about})
+    with pytest.raises(GlassformerError, match=problem):
+        open_hugging_face(tmp_path)
+
+
+def test_a_byt5_tokenizer_without_a_list_of_its_sentinels_has_as_many_as_it_counts(case, tmp_path):
+    for name, about in {"default": {}, "nine": {"extra_ids": 9}, "too many": {"extra_ids": 10**12}}.items():
+        (tmp_path / name).mkdir()
+        write_hugging_face(Transformer(case("byt5").config), None, tmp_path / name)
+        write(tmp_path / name, tokenizer_config__json={"tokenizer_class": "ByT5Tokenizer", **about})
+        tags = open_hugging_face(tmp_path / name).tokenizer.settings.tags
+        assert tags == [f"<extra_id_{number}>" for number in range(9 if name == "nine" else 125)]
+
+
+@pytest.mark.parametrize("name", ["marian", "marian-apart", "m2m100", "wmt21", "byt5"])
 def test_a_directory_that_they_saved_again_is_the_same(case, name, tmp_path):
     """For the other families `transformers` 5 does not save the SentencePiece model: see test_tokenizer_json."""
     case = case(name)

@@ -53,6 +53,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "t5": {"positions": "relative", "norm": "rms", "norm_first": True, "pad_id": 0, "bos_id": 0, "eos_id": 1, **T5},
 }
 FAMILIES["mbart"] = FAMILIES["bart"] | {"norm_first": True}
+FAMILIES["umt5"] = FAMILIES["t5"] | {"positions": "relative-per-layer"}
 ALONE = ("bart", "mbart", "t5")
 """Families whose only tokenizer file may be tokenizer.json: the kinds "bart alone" and so on."""
 FAMILIES |= {f"{kind} alone": FAMILIES[kind] for kind in ALONE}
@@ -96,6 +97,7 @@ def tokenizer_files(kind: str) -> dict[str, Any]:
         "mbart": many,
         "m2m_100": many | {"vocab.json": {piece: number for number, piece in enumerate([*FIRST, *pieces[3:]])}},
         "t5": {"spiece.model": spm()},
+        "umt5": {"spiece.model": spm(), "tokenizer_config.json": {"extra_ids": 9}},
     }[kind]
 
 

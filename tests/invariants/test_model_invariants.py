@@ -112,7 +112,7 @@ def test_with_rotary_positions_only_distances_count(config, shift, seed):
     x = torch.randn(2, 5, config.d_model, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
     outputs = [
         attention(x, *attention.keys_values(x, rotation), None, None, rotation)
-        for rotation in (model.encoder.position_terms(first, 5, like=x).rotation for first in (0, shift))
+        for rotation in (model.encoder.position_terms(first, 5, like=x)[0].rotation for first in (0, shift))
     ]
     close(*outputs)
 

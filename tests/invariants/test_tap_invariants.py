@@ -11,6 +11,7 @@ from glassformer.inspection import record
 from glassformer.model import taps
 from glassformer.model.attention import merge_heads, split_heads
 from glassformer.model.dims import DIMENSIONS
+from glassformer.model.positions import position_kind
 from tests.examples import max_examples
 from tests.models import build, configs, seeds, sources, targets
 
@@ -76,10 +77,10 @@ def test_attention_can_be_recomputed_from_its_taps(config, seed):
         q, k, v = (recorded[f"{name}.{letter}"] for letter in "qkv")
         scores, weights = recorded[f"{name}.scores"], recorded[f"{name}.weights"]
         context, heads_out, output = (recorded[f"{name}.{part}"] for part in ("context", "heads_out", "output"))
-        if config.positions != "rotary":  # which rotates q after the projection
+        if not position_kind(config).rotates:  # which rotates q after the projection
             close(q, split_heads(attention.q_proj(recorded[f"{name}.input"]), config.n_heads))
         visible = scores.isfinite()
-        if config.positions != "relative":
+        if not position_kind(config).biases:
             scale = math.sqrt(config.d_head) if config.scale_scores else 1
             close(scores[visible], (q @ k.transpose(-2, -1) / scale)[visible])
         close(weights, scores.softmax(-1))

@@ -70,7 +70,7 @@ export function attendsMostTo(query: Token, weights: Matrix, row: number, keys: 
 /** Caption notes for every figure of one attention. */
 export function attentionNotes(data: AttentionData): string[] {
   const notes = ['Layers and heads are counted from 0.'];
-  if (data.positions === 'rotary' && data.place.kind === 'self') {
+  if (data.rotated) {
     notes.push('Q and K are shown after the rotary position encoding.');
   }
   return notes;

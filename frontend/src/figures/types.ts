@@ -45,8 +45,8 @@ export interface AttentionData {
   keys: Token[];
   scaled: boolean;
   biased: boolean;
+  rotated: boolean;
   linearBias: boolean;
-  positions: string;
   causal: boolean;
   input?: Matrix;
   memory?: Matrix;

@@ -23,7 +23,8 @@ from glassformer.engine import EngineOptions, open_search_backend
 from glassformer.engine.engine_options import PRECISIONS
 from glassformer.errors import InputError
 from glassformer.hardware import cores, peak_memory
-from glassformer.interop.ctranslate2_export import open_ctranslate2, unsupported, write_ctranslate2
+from glassformer.interop.capabilities import unsupported
+from glassformer.interop.ctranslate2_export import open_ctranslate2, write_ctranslate2
 from glassformer.interop.hugging_face import as_transformers, family_of
 from glassformer.loading import open_model
 from glassformer.model import ModelConfig, Transformer
@@ -52,7 +53,7 @@ class TaskResult:
 def available_systems(config: ModelConfig) -> dict[str, str]:
     """Every benchmark system, with the reason why it cannot run a model of this config; "" if it can."""
     glassformer = {f"glassformer {precision}": "" for precision in PRECISIONS}
-    options = unsupported(config)
+    options = unsupported("CTranslate2", config)
     reason = f"does not support {', '.join(options)}" if options else ""
     missing = "" if find_spec("ctranslate2") else "is not installed"
     ct2 = {f"ctranslate2 {precision}": missing or reason for precision in ("float32", "int8")}

@@ -15,6 +15,7 @@ from pydantic import Field
 from glassformer.data.json_streaming import TableError, check_end, read_string_list, value_start
 from glassformer.data.subword_segmentation import (
     ByteLevelSegmenter,
+    ByteSegmenter,
     Segmenter,
     SegmenterKind,
     SentencePieceSegmenter,
@@ -30,6 +31,7 @@ from glassformer.settings import Settings
 SEGMENTERS: dict[SegmenterKind, Callable[[bytes], Segmenter]] = {
     "sentencepiece": SentencePieceSegmenter,
     "byte-level": ByteLevelSegmenter,
+    "bytes": ByteSegmenter,
     "subword-nmt": SubwordNMTSegmenter,
     "words": WordSegmenter,
     "pipeline": Pipeline,
@@ -126,7 +128,7 @@ class ImportedTokenizer:
         segmenter = self._segmenters["target"]
         if isinstance(segmenter, Pipeline):
             return "byte-level" if segmenter.byte_level else "sentencepiece"
-        return self.settings.cut
+        return "byte-level" if isinstance(segmenter, ByteLevelSegmenter) else self.settings.cut
 
     def encode(self, text: str, side: Side) -> list[int]:
         """The ids of a text, with the special tokens around it."""

@@ -1,4 +1,4 @@
-"""Subword segmenters of imported models: SentencePiece, byte-level BPE, subword-nmt and whitespace.
+"""Subword segmenters of imported models: SentencePiece, byte-level BPE, bytes, subword-nmt and whitespace.
 
 Each splits text into pieces and joins pieces to text; ids are assigned elsewhere.
 """
@@ -16,7 +16,7 @@ import sentencepiece
 
 from glassformer.errors import DataError
 
-SegmenterKind = Literal["sentencepiece", "byte-level", "subword-nmt", "words", "pipeline"]
+SegmenterKind = Literal["sentencepiece", "byte-level", "bytes", "subword-nmt", "words", "pipeline"]
 """Kind of subword segmentation; "pipeline" is what a `tokenizer.json` describes (see `tokenizer_pipeline`)."""
 WHITESPACE = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 """Unicode whitespace as the inside of a character class of `re`, whose own \\s has four characters more."""
@@ -65,6 +65,8 @@ class SentencePieceSegmenter:
 class ByteLevelSegmenter:
     """GPT-2's byte-level BPE: bytes mapped to printable characters, then merged; a space belongs to the next word."""
 
+    errors = "replace"
+
     def __init__(self, merges: bytes) -> None:
         lines = _decode_lines(merges, "the merges file")
         pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
@@ -88,10 +90,19 @@ class ByteLevelSegmenter:
                 text.append(self._bytes[character])
             else:  # part of a tag, which is not byte-encoded
                 text += character.encode()
-        return text.decode(errors="replace")
+        return text.decode(errors=self.errors)
 
     def _merge(self, word: str) -> tuple[str, ...]:
         return apply_merges(tuple(word), self._ranks)
+
+
+class ByteSegmenter(ByteLevelSegmenter):
+    """ByT5's segmenter: every byte is a piece; bytes that are not UTF-8 are left out of a text."""
+
+    errors = "ignore"
+
+    def segment(self, text: str) -> list[str]:
+        return [self._characters[byte] for byte in text.encode()]
 
 
 class SubwordNMTSegmenter:

@@ -1,6 +1,6 @@
 """Declarations of the C engine that Python repeats: structs and constants of native/*.h, checked when it is loaded."""
 
-from ctypes import CDLL, POINTER, Structure, c_double, c_float, c_int32, c_void_p, sizeof
+from ctypes import CDLL, POINTER, Structure, c_double, c_float, c_int32, c_ssize_t, c_void_p, sizeof
 
 from glassformer.engine.engine_options import PRECISIONS
 
@@ -37,6 +37,7 @@ class CStack(Structure):
 
     _fields_ = (
         *((name, c_void_p) for name in ("table", "positions", "bias")),
+        ("bias_stride", c_ssize_t),
         *((name, CNorm) for name in ("embedding_norm", "final_norm")),
         ("layers", POINTER(CLayer)),
         ("n_layers", c_int32),

@@ -10,11 +10,12 @@ from glassformer.engine.engine_options import PRECISIONS, Precision
 from glassformer.engine.native_structs import ACTIVATIONS, CLayer, CModel, CNorm, CProduct, CStack
 from glassformer.engine.reduced_precision import quantise_rows
 from glassformer.errors import InputError
+from glassformer.interop.capabilities import check_supported
 from glassformer.model import Transformer
 from glassformer.model.decoder import Decoder
 from glassformer.model.encoder import Encoder
 from glassformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, Norm
-from glassformer.model.positions import rotations
+from glassformer.model.positions import position_kind
 
 FIRST_POSITIONS = 1024
 """Initial length of the position tables; longer ones are made when a sentence needs them."""
@@ -56,6 +57,7 @@ class PackedWeights:
 
     @torch.no_grad()
     def __init__(self, model: Transformer, precision: Precision, library: CDLL) -> None:
+        check_supported("the C engine", model.config)
         self.model = model
         self.precision = precision
         self.panel: int = library.panel_columns()
@@ -107,14 +109,17 @@ class PackedWeights:
         packed = CModel.from_buffer_copy(self._packed)
         packed.length = rows
         like = self.model.encoder.embedding.weight
-        if config.positions == "rotary":
-            cos, sin = rotations(0, rows, config.d_head, config.rotary_base, like)
-            packed.cos, packed.sin = self._pointer(cos), self._pointer(sin)
+        rotation = position_kind(config).rotation(config, 0, rows, like)
+        if rotation is not None:
+            packed.cos, packed.sin = map(self._pointer, rotation)
         for side, stack in ((packed.encoder, self.model.encoder), (packed.decoder, self.model.decoder)):
             if stack.position is not None:
                 side.positions = self._pointer(stack.position(0, rows, like))
-            if stack.relative_bias is not None:  # the query in the middle of 2 rows - 1 keys has all distances
-                side.bias = self._pointer(stack.relative_bias(rows - 1, 1, 2 * rows - 1)[:, 0])
+            # The query in the middle of 2 rows - 1 keys has all distances.
+            biases = [bias(rows - 1, 1, 2 * rows - 1)[:, 0] for bias in stack.relative_biases]
+            if biases:
+                side.bias = self._pointer(torch.stack(biases))
+                side.bias_stride = biases[0].numel() if len(biases) > 1 else 0
         return packed
 
     def _stack(self, stack: Encoder | Decoder) -> CStack:

@@ -15,25 +15,15 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.errors import InputError
-from glassformer.interop.imported_options import unsupported_options
+from glassformer.interop.capabilities import check_supported
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.attention import Attention
 from glassformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, Norm
+from glassformer.model.positions import position_kind
 
 POSITION_ROWS = 4096
 """Rows of the exported position table: CTranslate2 reads sinusoids instead of computing them."""
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu-tanh": "GELUTanh", "silu": "SWISH"}
-
-
-def unsupported(config: ModelConfig) -> list[str]:
-    """The options of a model's config that CTranslate2 does not support, each as `name = value`."""
-    is_unsupported = {
-        "decoder_ssru": config.decoder_ssru,
-        "positions": config.positions == "rotary",  # its encoder always adds a table
-        "d_head": config.d_head * config.n_heads != config.d_model,
-        "norm": config.norm == "rms" and (config.embedding_norm or not config.norm_first),
-    }
-    return unsupported_options(config, is_unsupported)
 
 
 class ExportVocabulary(NamedTuple):
@@ -57,8 +47,7 @@ def write_ctranslate2(
     quantization: str | None = None,
 ) -> None:
     """Write the model into an existing directory. Without `quantization`, CTranslate2 may still quantise on loading."""
-    if options := unsupported(model.config):
-        raise InputError(f"CTranslate2 does not support models with {', '.join(options)}.")
+    check_supported("CTranslate2", model.config)
     spec = _spec(model, vocabulary or ExportVocabulary.numbers(model.config))
     spec.validate()
     spec.optimize(quantization=quantization)
@@ -85,7 +74,7 @@ def _spec(model: Transformer, vocabulary: ExportVocabulary) -> Any:
         pre_norm=config.norm_first,
         activation=getattr(specs.Activation, ACTIVATIONS[config.activation]),
         layernorm_embedding=config.embedding_norm,
-        relative_attention_bias=config.positions == "relative",
+        relative_attention_bias=position_kind(config).biases,
         ffn_glu=config.gated,
         rms_norm=config.norm == "rms",
     )

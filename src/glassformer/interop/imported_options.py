@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from glassformer.errors import DirectoryError, InputError
-from glassformer.model import ModelConfig
 
 T = TypeVar("T")
 MAX_VALUE = 2**31
@@ -69,11 +68,6 @@ class ImportedOptions:
         """The value of a setting that is a token id; of a list of ids, the first."""
         value = self[name] if default is None else self.get(name, default)
         return value[0] if isinstance(value, list) and value else value
-
-
-def unsupported_options(config: ModelConfig, is_unsupported: Mapping[str, bool]) -> list[str]:
-    """The options of our config that another program does not support, each as `name = value`."""
-    return [f"{name} = {getattr(config, name)}" for name, unsupported in is_unsupported.items() if unsupported]
 
 
 def _is_plausible(value: Any) -> bool:

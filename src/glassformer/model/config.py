@@ -14,8 +14,9 @@ Count = Annotated[int, Field(ge=1)]
 TokenId = Annotated[int, Field(ge=0)]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 
-Positions = Literal["sinusoidal", "sinusoidal-halves", "sinusoidal-fairseq", "learned", "rotary", "relative"]
-SinusoidalKind = Literal["sinusoidal", "sinusoidal-halves", "sinusoidal-fairseq"]
+PositionName = Literal[
+    "sinusoidal", "sinusoidal-halves", "sinusoidal-fairseq", "learned", "rotary", "relative", "relative-per-layer"
+]
 
 
 class ModelConfig(Settings):
@@ -39,13 +40,14 @@ class ModelConfig(Settings):
     decoder_layers: Count = 6
     """Number of decoder layers."""
 
-    positions: Positions = "sinusoidal"
+    positions: PositionName = "sinusoidal"
     """Position encoding.
 
     "sinusoidal": alternating sines and cosines, as in the paper's formula; "sinusoidal-halves": all sines, then all
     cosines, as Hugging Face's Marian does; "sinusoidal-fairseq": the same with the slowest wave exactly 10000 times
     slower than the fastest, as the authors' code, fairseq and Marian do; "learned": a learned table; "rotary": queries
-    and keys of self-attention are rotated by their position; "relative": T5's bias on the scores of self-attention."""
+    and keys of self-attention are rotated by their position; "relative": T5's bias on the scores of self-attention;
+    "relative-per-layer": the same with a bias of its own in each layer, as umT5 has."""
     max_positions: Count = 1024
     """Rows of the learned position table, which limit the sentence length; the other kinds have no limit."""
     position_offset: Annotated[int, Field(ge=0)] = 0
@@ -109,7 +111,9 @@ class ModelConfig(Settings):
     @property
     def max_tokens(self) -> int | None:
         """Maximum length of a sentence in tokens; None if unlimited."""
-        return self.max_positions - self.position_offset if self.positions == "learned" else None
+        from glassformer.model.positions import position_kind  # which needs this module
+
+        return position_kind(self).max_tokens(self)
 
     @model_validator(mode="before")
     @classmethod
@@ -151,46 +155,9 @@ class ModelConfig(Settings):
                 yield (f"{name} = {getattr(self, name)} is outside a vocabulary of {size} tokens (0 to {size - 1}).")
         if self.pad_id == self.eos_id:
             yield f"pad_id and eos_id are both {self.pad_id}, so the end of a sentence would count as padding."
-        if self.positions == "sinusoidal-fairseq" and self.d_model < 4:
-            yield (
-                f"positions = 'sinusoidal-fairseq' needs at least two frequencies, so d_model = {self.d_model} must be "
-                "at least 4."
-            )
-        if self.positions == "relative" and self.decoder_ssru:
-            yield "positions = 'relative' needs self-attention in the decoder, and decoder_ssru replaces it."
-        if self.positions == "rotary" and self.d_head % 2:
-            yield f"Rotary positions rotate pairs of columns, so d_head = {self.d_head} must be even."
-        if self.positions == "relative":
-            if self.relative_buckets % 4:
-                yield (
-                    f"relative_buckets = {self.relative_buckets} must be a multiple of 4: one half for each "
-                    "direction, and half of those for the nearest distances."
-                )
-            if self.relative_max_distance <= self.relative_buckets // 2:
-                yield (
-                    f"relative_max_distance = {self.relative_max_distance} must be greater than half of "
-                    f"relative_buckets = {self.relative_buckets}."
-                )
-        if self.positions == "learned" and self.position_offset >= self.max_positions:
-            yield (
-                f"position_offset = {self.position_offset} leaves no rows of max_positions = "
-                f"{self.max_positions} for a sentence."
-            )
-        for name, kinds in _ONLY_FOR.items():
-            if self.positions not in kinds and getattr(self, name) != type(self).model_fields[name].default:
-                yield (
-                    f"{name} = {getattr(self, name)} has no effect with positions = {self.positions!r}; "
-                    f"it applies only to {', '.join(repr(kind) for kind in kinds)}."
-                )
+        from glassformer.model.positions import position_problems  # which needs this module
 
-
-_ONLY_FOR: dict[str, tuple[Positions, ...]] = {
-    "max_positions": ("learned",),
-    "position_offset": ("learned", "sinusoidal", "sinusoidal-halves", "sinusoidal-fairseq"),
-    "rotary_base": ("rotary",),
-    "relative_buckets": ("relative",),
-    "relative_max_distance": ("relative",),
-}
+        yield from position_problems(self)
 
 
 def _is_count(value: object) -> bool:

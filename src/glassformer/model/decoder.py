@@ -41,7 +41,7 @@ class Decoder(Stack[DecoderLayer]):
         visible = causal_mask(first, count, ids.device)
         terms = self.position_terms(first, count, like=x)
         for i, layer in enumerate(self.layers):
-            x = layer(x, source[i], source_visible[:, None, None, :], visible, *terms, past[i] if past else None)
+            x = layer(x, source[i], source_visible[:, None, None, :], visible, *terms[i], past[i] if past else None)
         return self.finish(x)
 
 

@@ -16,6 +16,6 @@ class Encoder(Stack[EncoderLayer]):
     def forward(self, ids: Int[Tensor, "B S"], visible: Bool[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
         x = self.embed(ids, visible)
         terms = self.position_terms(0, ids.shape[1], like=x)
-        for layer in self.layers:
-            x = layer(x, visible[:, None, None, :], *terms)
+        for i, layer in enumerate(self.layers):
+            x = layer(x, visible[:, None, None, :], *terms[i])
         return self.finish(x)

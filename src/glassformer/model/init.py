@@ -2,9 +2,6 @@
 
 from torch import nn
 
-from glassformer.model.positions import LearnedPositions, RelativeBias
-from glassformer.model.stack import Embedding
-
 
 def initialise(model: nn.Module) -> None:
     """Initialise a model: Xavier-uniform matrices, zero biases, embeddings of norm about 1 (times √D if scaled)."""
@@ -15,7 +12,5 @@ def initialise(model: nn.Module) -> None:
             nn.init.xavier_uniform_(module.weight)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
-        elif isinstance(module, Embedding | LearnedPositions):
-            nn.init.normal_(module.weight, std=module.weight.shape[1] ** -0.5)
-        elif isinstance(module, RelativeBias):
-            nn.init.normal_(module.weight, std=0.1)
+        elif (std := getattr(module, "initial_std", None)) is not None:  # a table of embeddings, positions or biases
+            nn.init.normal_(module.get_parameter("weight"), std=std)

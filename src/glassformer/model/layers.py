@@ -12,6 +12,7 @@ from glassformer.model.config import ModelConfig
 from glassformer.model.decoder_state import KVCache, Past, RecurrentState
 from glassformer.model.dims import Bool, Float, Tensor
 from glassformer.model.dropout import dropout
+from glassformer.model.positions import position_kind
 from glassformer.model.tap import Tap
 
 
@@ -129,6 +130,7 @@ class EncoderLayer(nn.Module):
         self.self_attention_norm = AddNorm(config, "S")
         self.feed_forward = FeedForward(config, "S")
         self.feed_forward_norm = AddNorm(config, "S")
+        self.relative_bias = position_kind(config).layer_bias(config, True, "S")
         self.hidden = Tap("B S D")
 
     def forward(
@@ -162,6 +164,7 @@ class DecoderLayer(nn.Module):
         self.cross_attention_norm = AddNorm(config, "T")
         self.feed_forward = FeedForward(config, "T")
         self.feed_forward_norm = AddNorm(config, "T")
+        self.relative_bias = position_kind(config).layer_bias(config, False, "T")
         self.hidden = Tap("B T D")
 
     def forward(

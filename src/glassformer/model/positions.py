@@ -1,36 +1,41 @@
 """Position encodings: sinusoidal or learned tables added to the embeddings, rotations of q and k, or a bias on scores.
 
-Fixed tables are pure functions with a small cache: a model has no buffers, so none can be saved or cast wrongly.
+`KINDS` has one object per kind of positions; everything that depends on the kind asks it. Fixed tables are pure
+functions with a small cache: a model has no buffers, so none can be saved or cast wrongly.
 """
 
 import functools
 import math
-from collections.abc import Callable
-from typing import Any, cast, get_args
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
 
 from glassformer.errors import InputError
-from glassformer.model.config import ModelConfig, SinusoidalKind
+from glassformer.model.config import ModelConfig, PositionName
 from glassformer.model.dims import Float, Int, Tensor
 from glassformer.model.tap import Tap
+
+Layout = Callable[[int, int], Tensor]
+"""Function that makes a table of sinusoids from its number of rows and its width."""
 
 
 class SinusoidalPositions(nn.Module):
     """Sinusoidal positions: PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(the same) (section 3.5)."""
 
-    def __init__(self, config: ModelConfig, length: str) -> None:
+    def __init__(self, config: ModelConfig, length: str, layout: Layout) -> None:
         super().__init__()
         self.d_model = config.d_model
         self.offset = config.position_offset
-        self.kind = cast("SinusoidalKind", config.positions)
+        self.layout = layout
         self.output = Tap(f"{length} D")
 
     def forward(self, first: int, length: int, like: Tensor) -> Float[Tensor, "{length} D"]:
         """The position vectors of first, first + 1, ...; dtype and device are those of `like`."""
         first = first + self.offset
-        table = cached_table(sinusoids, first + length, self.d_model, self.kind, like.dtype, like.device)
+        table = cached_table(sinusoids, first + length, self.d_model, self.layout, like.dtype, like.device)
         return self.output(table[first : first + length])
 
 
@@ -40,6 +45,7 @@ class LearnedPositions(nn.Module):
     def __init__(self, config: ModelConfig, length: str) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(config.max_positions, config.d_model))
+        self.initial_std = config.d_model**-0.5
         self.offset = config.position_offset
         self.output = Tap(f"{length} D")
 
@@ -58,6 +64,8 @@ class LearnedPositions(nn.Module):
 class RelativeBias(nn.Module):
     """Relative positions: a learned bias per head and distance bucket, added to the scores (T5, arXiv:1910.10683)."""
 
+    initial_std = 0.1
+
     def __init__(self, config: ModelConfig, bidirectional: bool, length: str) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(config.relative_buckets, config.n_heads))
@@ -71,13 +79,6 @@ class RelativeBias(nn.Module):
         distance = torch.arange(keys, device=device) - torch.arange(first, first + queries, device=device)[:, None]
         bucket = distance_bucket(distance, len(self.weight), self.max_distance, self.bidirectional)
         return self.output(self.weight[bucket].permute(2, 0, 1))
-
-
-def additive_positions(config: ModelConfig, length: str) -> SinusoidalPositions | LearnedPositions | None:
-    """The position module whose vectors are added to the embeddings; None if positions enter inside attention."""
-    if config.positions in get_args(SinusoidalKind):
-        return SinusoidalPositions(config, length)
-    return LearnedPositions(config, length) if config.positions == "learned" else None
 
 
 def rotate(x: Float[Tensor, "B H M K"], rotation: Float[Tensor, "2 M K"]) -> Float[Tensor, "B H M K"]:
@@ -110,21 +111,31 @@ def distance_bucket(
     return side + torch.where(distance < exact, distance, far.clamp(max=buckets - 1))
 
 
-def sinusoids(rows: int, width: int, kind: SinusoidalKind, dtype: torch.dtype, device: torch.device) -> Tensor:
+def sinusoids(rows: int, width: int, layout: Layout, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Table of the sinusoidal position vectors, computed in float64 and rounded once."""
-    if kind == "sinusoidal-fairseq":
-        half = width // 2
-        exponent = torch.arange(half, dtype=torch.float64, device="cpu") / (half - 1)
-        angles = _angles(rows, 10000.0, exponent)
-        odd = angles.new_zeros(rows, width % 2)
-        return torch.cat((angles.sin(), angles.cos(), odd), dim=1).to(device, dtype)
+    return layout(rows, width).to(device, dtype)
+
+
+def interleaved(rows: int, width: int) -> Tensor:
+    """Sines and cosines in turn."""
     angles = _angles(rows, 10000.0, _exponents(width))
-    sin, cos = angles.sin(), angles.cos()[:, : width // 2]  # an odd width has one more sine than cosines
-    if kind == "sinusoidal-halves":
-        return torch.cat((sin, cos), dim=1).to(device, dtype)
-    table = sin.new_empty(rows, width)
-    table[:, 0::2], table[:, 1::2] = sin, cos
-    return table.to(device, dtype)
+    table = angles.new_empty(rows, width)
+    table[:, 0::2], table[:, 1::2] = angles.sin(), angles.cos()[:, : width // 2]  # an odd width ends with a sine
+    return table
+
+
+def halves(rows: int, width: int) -> Tensor:
+    """All sines, then all cosines."""
+    angles = _angles(rows, 10000.0, _exponents(width))
+    return torch.cat((angles.sin(), angles.cos()[:, : width // 2]), dim=1)
+
+
+def fairseq_halves(rows: int, width: int) -> Tensor:
+    """All sines, then all cosines, the slowest exactly 10000 times slower than the fastest."""
+    half = width // 2
+    exponent = torch.arange(half, dtype=torch.float64, device="cpu") / (half - 1)
+    angles = _angles(rows, 10000.0, exponent)
+    return torch.cat((angles.sin(), angles.cos(), angles.new_zeros(rows, width % 2)), dim=1)
 
 
 def rotation_table(rows: int, d_head: int, base: float, dtype: torch.dtype, device: torch.device) -> Tensor:
@@ -155,3 +166,133 @@ def cached_table(make: Callable[..., Tensor], rows: int, *options: Any) -> Tenso
 @torch.inference_mode(False)  # a table first made while translating must also work in training
 def _cached(make: Callable[..., Tensor], rows: int, *options: Any) -> Tensor:
     return make(rows, *options)
+
+
+def _nothing(*_: Any) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class PositionKind:
+    """A kind of positions: what it adds to the embeddings, adds to the scores of self-attention, or rotates."""
+
+    explanation: str
+    """A sentence about it, for the explorer."""
+    options: tuple[str, ...]
+    """The options of `ModelConfig` that it has and not every other kind."""
+    problems: Callable[[ModelConfig], Iterable[str]]
+    """Sentences about inconsistent options."""
+    max_tokens: Callable[[ModelConfig], int | None] = _nothing
+    """Maximum length of a sentence in tokens; None if unlimited."""
+    added: Callable[[ModelConfig, str], SinusoidalPositions | LearnedPositions | None] = _nothing
+    """The module whose vectors are added to the embeddings; the last argument is the letter of the length."""
+    stack_bias: Callable[[ModelConfig, bool, str], RelativeBias | None] = _nothing
+    """The module whose bias is added to the scores in every layer of a stack, bidirectional or not."""
+    layer_bias: Callable[[ModelConfig, bool, str], RelativeBias | None] = _nothing
+    """The same for a single layer."""
+    rotation: Callable[[ModelConfig, int, int, Tensor], Tensor | None] = _nothing
+    """cos and sin of the angles of so many positions from a first one on, by which q and k are rotated."""
+
+    @property
+    def adds(self) -> bool:
+        return self.added is not _nothing
+
+    @property
+    def biases(self) -> bool:
+        return self.stack_bias is not _nothing or self.layer_bias is not _nothing
+
+    @property
+    def rotates(self) -> bool:
+        return self.rotation is not _nothing
+
+
+def _sinusoidal(layout: Layout, explanation: str, min_width: int = 1) -> PositionKind:
+    def problems(config: ModelConfig) -> Iterator[str]:
+        if config.d_model < min_width:
+            yield (
+                f"positions = {config.positions!r} needs at least two frequencies, so d_model = {config.d_model} must "
+                f"be at least {min_width}."
+            )
+
+    added = functools.partial(SinusoidalPositions, layout=layout)
+    return PositionKind(explanation, ("position_offset",), problems, added=added)
+
+
+def _learned_problems(config: ModelConfig) -> Iterator[str]:
+    if config.position_offset >= config.max_positions:
+        yield (
+            f"position_offset = {config.position_offset} leaves no rows of max_positions = {config.max_positions} for "
+            "a sentence."
+        )
+
+
+def _rotary_problems(config: ModelConfig) -> Iterator[str]:
+    if config.d_head % 2:
+        yield f"Rotary positions rotate pairs of columns, so d_head = {config.d_head} must be even."
+
+
+def _relative_problems(config: ModelConfig) -> Iterator[str]:
+    if config.decoder_ssru:
+        yield f"positions = {config.positions!r} needs self-attention in the decoder, and decoder_ssru replaces it."
+    if config.relative_buckets % 4:
+        yield (
+            f"relative_buckets = {config.relative_buckets} must be a multiple of 4: one half for each direction, and "
+            "half of those for the nearest distances."
+        )
+    if config.relative_max_distance <= config.relative_buckets // 2:
+        yield (
+            f"relative_max_distance = {config.relative_max_distance} must be greater than half of relative_buckets = "
+            f"{config.relative_buckets}."
+        )
+
+
+KINDS: dict[PositionName, PositionKind] = {
+    "learned": PositionKind(
+        "Positions: a learned table.",
+        ("max_positions", "position_offset"),
+        _learned_problems,
+        max_tokens=lambda config: config.max_positions - config.position_offset,
+        added=LearnedPositions,
+    ),
+    "sinusoidal": _sinusoidal(interleaved, "Positions: sines and cosines alternate, as in the paper."),
+    "sinusoidal-halves": _sinusoidal(halves, "Positions: all sines, then all cosines (as in Hugging Face’s Marian)."),
+    "sinusoidal-fairseq": _sinusoidal(
+        fairseq_halves, "Positions: all sines, then all cosines (as in the authors’ code and fairseq).", min_width=4
+    ),
+    "rotary": PositionKind(
+        "Positions: queries and keys are rotated by their position, inside attention.",
+        ("rotary_base",),
+        _rotary_problems,
+        rotation=lambda config, first, length, like: rotations(first, length, config.d_head, config.rotary_base, like),
+    ),
+    "relative": PositionKind(
+        "Positions: a bias on the scores by distance, inside attention.",
+        ("relative_buckets", "relative_max_distance"),
+        _relative_problems,
+        stack_bias=RelativeBias,
+    ),
+    "relative-per-layer": PositionKind(
+        "Positions: a bias on the scores by distance, inside attention; each layer has its own.",
+        ("relative_buckets", "relative_max_distance"),
+        _relative_problems,
+        layer_bias=RelativeBias,
+    ),
+}
+
+
+def position_kind(config: ModelConfig) -> PositionKind:
+    """The kind of positions of a model."""
+    return KINDS[config.positions]
+
+
+def position_problems(config: ModelConfig) -> Iterator[str]:
+    """Sentences about options that are inconsistent with the kind of positions, or have no effect with it."""
+    kind = position_kind(config)
+    yield from kind.problems(config)
+    for name in dict.fromkeys(name for other in KINDS.values() for name in other.options):
+        if name not in kind.options and getattr(config, name) != type(config).model_fields[name].default:
+            names = ", ".join(repr(other) for other, with_option in KINDS.items() if name in with_option.options)
+            yield (
+                f"{name} = {getattr(config, name)} has no effect with positions = {config.positions!r}; "
+                f"it applies only to {names}."
+            )

@@ -12,8 +12,8 @@ from glassformer.errors import InputError
 from glassformer.model.config import ModelConfig
 from glassformer.model.dims import Bool, Float, Int, Tensor
 from glassformer.model.dropout import dropout
-from glassformer.model.layers import Norm
-from glassformer.model.positions import RelativeBias, additive_positions, rotations
+from glassformer.model.layers import DecoderLayer, EncoderLayer, Norm
+from glassformer.model.positions import RelativeBias, position_kind
 from glassformer.model.tap import Tap
 
 
@@ -30,6 +30,7 @@ class Embedding(nn.Module):
     def __init__(self, config: ModelConfig, vocab_size: int, length: str) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocab_size, config.d_model))
+        self.initial_std = config.d_model**-0.5
         self.scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
         self.output = Tap(f"B {length} D")
 
@@ -49,7 +50,7 @@ class Embedding(nn.Module):
         return self.output(x * self.scale if self.scale != 1.0 else x)
 
 
-Layer = TypeVar("Layer", bound=nn.Module)
+Layer = TypeVar("Layer", bound=EncoderLayer | DecoderLayer)
 
 
 class Stack(nn.Module, Generic[Layer]):
@@ -61,10 +62,10 @@ class Stack(nn.Module, Generic[Layer]):
         super().__init__()
         self.config = config
         self.embedding = Embedding(config, vocab_size, length)
-        self.position = additive_positions(config, length)
+        self.position = position_kind(config).added(config, length)
         self.embedding_norm = Norm(config, length) if config.embedding_norm else None
         self.input = Tap(f"B {length} D")
-        self.relative_bias = RelativeBias(config, bidirectional, length) if config.positions == "relative" else None
+        self.relative_bias = position_kind(config).stack_bias(config, bidirectional, length)
         self.layers = cast("Sequence[Layer]", nn.ModuleList(layers))  # the type of a ModuleList has no element type
         self.final_norm = Norm(config, length) if config.norm_first else None
 
@@ -79,15 +80,17 @@ class Stack(nn.Module, Generic[Layer]):
         # Attention gives padding the weight 0, but 0 × NaN is NaN: the vectors of padding are set to 0.
         return self.input(x.masked_fill(~present[:, :, None], 0))
 
-    def position_terms(self, first: int, queries: int, like: Tensor) -> PositionTerms:
-        """Position terms of self-attention, for queries at first, first + 1, ... and keys from 0 to the last query."""
-        config = self.config
-        return PositionTerms(
-            bias=None if self.relative_bias is None else self.relative_bias(first, queries, first + queries),
-            rotation=rotations(first, queries, config.d_head, config.rotary_base, like)
-            if config.positions == "rotary"
-            else None,
-        )
+    @property
+    def relative_biases(self) -> list[RelativeBias]:
+        """The modules whose bias is added to the scores: one for all layers, one per layer, or none."""
+        modules = [self.relative_bias, *(layer.relative_bias for layer in self.layers)]
+        return [module for module in modules if module is not None]
+
+    def position_terms(self, first: int, queries: int, like: Tensor) -> list[PositionTerms]:
+        """Position terms of each layer, for queries at first, first + 1, ... and keys from 0 to the last query."""
+        rotation = position_kind(self.config).rotation(self.config, first, queries, like)
+        biases = [bias(first, queries, first + queries) for bias in self.relative_biases] or [None]
+        return [PositionTerms(bias, rotation) for bias in biases] * (len(self.layers) // len(biases))
 
     def finish(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
         return x if self.final_norm is None else self.final_norm(x)

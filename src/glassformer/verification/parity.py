@@ -14,6 +14,7 @@ from glassformer.engine import EngineOptions, open_search_backend
 from glassformer.engine.onnx_model import OnnxModel
 from glassformer.interop.ctranslate2_export import ExportVocabulary, open_ctranslate2
 from glassformer.model import ModelConfig, Transformer
+from glassformer.model.positions import position_kind
 
 Ids = list[int]
 
@@ -91,7 +92,7 @@ def by_transformers(directory: Path, config: ModelConfig, sources: Sequence[Ids]
             do_sample=False,
             max_length=None,
             max_new_tokens=limit - 1,
-            use_cache=config.positions != "relative",  # their T5 cache has one layer per encoder layer
+            use_cache=not position_kind(config).biases,  # their T5 cache has one layer per encoder layer
         )[0, 1:].tolist()
         end = generated.index(config.eos_id) if config.eos_id in generated else len(generated)
         targets.append([*generated[:end], config.eos_id])

@@ -88,7 +88,7 @@ function drawEquation(
   const top = y + SPACE_ABOVE;
   const middle = top + lineHeight / 2;
   const bias = data.linearBias ? ` + b_${equation.letter}` : '';
-  const rotated = data.positions === 'rotary' && data.place.kind === 'self' && equation.letter !== 'V';
+  const rotated = data.rotated && equation.letter !== 'V';
 
   let x = left;
   const rowsTop = middle - height / 2;

@@ -22,6 +22,14 @@ export interface Config {
   decoder_ssru: boolean;
 }
 
+/** What the model's positions do: add vectors to the embeddings, add a bias to the scores, rotate queries and keys. */
+export interface PositionEffects {
+  adds: boolean;
+  biases: boolean;
+  rotates: boolean;
+  explanation: string;
+}
+
 /** Tensors of the same name and shape in several layers. */
 export interface TensorGroup {
   name: string;
@@ -49,6 +57,7 @@ export interface Manifest {
   id: string;
   version: string;
   config: Config;
+  positions: PositionEffects;
   source: TokenizedText;
   target: TokenizedText;
   start_token: string;

@@ -26,7 +26,8 @@ typedef struct {
 typedef struct {
     const float *table;     /* embedding */
     const float *positions; /* added to the embedding, or NULL */
-    const float *bias;      /* relative bias of the distances -(length - 1) to length - 1, per head, or NULL */
+    const float *bias;      /* on the scores: per head, of the distances -(length - 1) to length - 1; or NULL */
+    ptrdiff_t bias_stride;  /* from one layer's bias to the next; 0 if they share one */
     norm embedding_norm, final_norm;
     const layer *layers;
     int32_t n_layers;

@@ -117,9 +117,10 @@ static keys shared_keys(const model *m, int n_blocks, int n_single, const buffer
                   .blocks = w->blocks, .single = w->single, .scores = w->scores, .stride = w->scores_stride};
 }
 
-/* Sets the relative bias of a query at `position`, and of those after it, for keys from 0 on. */
-static void bias_of(const model *m, const stack *s, int position, int step, keys *k) {
-    k->bias = s->bias + m->length - 1 - position, k->bias_step = step, k->bias_stride = 2 * m->length - 1;
+/* Sets the bias of a query at `position`, and of those after it, for keys from 0 on. */
+static void bias_of(const model *m, const stack *s, int layer, int position, int step, keys *k) {
+    k->bias = s->bias + layer * s->bias_stride + m->length - 1 - position;
+    k->bias_step = step, k->bias_stride = 2 * m->length - 1;
 }
 
 static void feed_forward(const model *m, const layer *l, int rows, const buffers *w) {
@@ -157,7 +158,7 @@ static void encode(const model *m, int n, const int32_t *lengths, const int32_t 
             }
             keys k = shared_keys(m, n_blocks, lengths[i] % WIDTH, w);
             for (int j = 0; j < lengths[i]; j += QUERIES) {
-                if (s->bias) bias_of(m, s, j, -1, &k);
+                if (s->bias) bias_of(m, s, number, j, -1, &k);
                 attend(&k, lengths[i] - j < QUERIES ? lengths[i] - j : QUERIES, w->wide + (ptrdiff_t)(row + j) * w->wide_width,
                        w->wide_width, w->h + (ptrdiff_t)(row + j) * w->width, w->width);
             }
@@ -250,7 +251,7 @@ static void self_attention(const model *m, int number, sentence **sentences, int
         sentence *s = sentences[i];
         keys k = shared_keys(m, s->length / WIDTH, s->length % WIDTH + 1, w);
         k.per_query = 1;
-        if (d->bias) bias_of(m, d, s->length, 0, &k);
+        if (d->bias) bias_of(m, d, number, s->length, 0, &k);
         for (int r = 0; r < s->rows; r++) {
             float *qkv = w->wide + (ptrdiff_t)(row + r) * w->wide_width;
             rotate_heads(m, s->length, qkv);

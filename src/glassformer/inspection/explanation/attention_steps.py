@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from glassformer.inspection.explanation.query_position import QueryPosition, check
 from glassformer.inspection.tracing.trace import Trace
 from glassformer.model.dims import Tensor
-from glassformer.model.positions import rotate, rotations
+from glassformer.model.positions import position_kind, rotate
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,8 @@ def _embedded(trace: Trace, place: QueryPosition) -> AttentionStep:
         total = total + position.double()
         formula = "embedding + position"
     else:
-        effect = "rotates q and k by their positions" if config.positions == "rotary" else "adds a bias to the scores"
+        rotates = position_kind(config).rotates
+        effect = "rotates q and k by their positions" if rotates else "adds a bias to the scores"
         note = f"No position embedding: self-attention {effect}."
     gaps = [None if table is None else _gap(row.double() * scale, scaled)]
     if config.embedding_norm:
@@ -153,10 +154,10 @@ def _layer_input(trace: Trace, place: QueryPosition) -> AttentionStep:
 def _query(trace: Trace, place: QueryPosition) -> AttentionStep:
     x, recorded = trace[f"{place.at}.input"][place.position], trace[f"{place.at}.q"][place.head, place.position]
     q = _projected(trace, place, "q", x[None])
-    if q is not None and _is_rotary(trace, place):
-        q = _rotated(trace, q[0].expand(place.position + 1, -1))[place.position :]
+    if q is not None and _is_rotated(trace, place):
+        q = _rotated(trace, q, place.position)
     formula = f"q = {_input(trace)} W_Q{_b(trace, 'Q')}: the {trace.config.d_head} columns of head {place.head}"
-    note = "Then q and each k are rotated by their positions (rotary)." if _is_rotary(trace, place) else ""
+    note = "Then q and each k are rotated by their positions (rotary)." if _is_rotated(trace, place) else ""
     gap = None if q is None else _gap(q[0], recorded)
     return AttentionStep("query", "Query", formula, [Vector("q", recorded)], gap, note)
 
@@ -165,7 +166,7 @@ def _key_step(trace: Trace, place: QueryPosition) -> AttentionStep:
     memory, name = _memory(trace, place)
     recorded = trace[f"{place.at}.k"][place.head]
     k = _projected(trace, place, "k", memory)
-    if k is not None and _is_rotary(trace, place):
+    if k is not None and _is_rotated(trace, place):
         k = _rotated(trace, k)
     keys, _ = _keys(trace, place)
     gap = None if k is None else _gap(k, recorded)
@@ -304,8 +305,11 @@ def _keys(trace: Trace, place: QueryPosition) -> tuple[list[Key], int]:
 
 
 def _bias(trace: Trace, place: QueryPosition) -> Tensor | None:
-    name = f"{place.stack}.relative_bias.output"
-    return None if place.crosses or name not in trace else trace[name][place.head, place.position]
+    for owner in (place.stack, f"{place.stack}.layers.{place.layer}"):  # all layers have the same bias, or each its own
+        name = f"{owner}.relative_bias.output"
+        if name in trace and not place.crosses:
+            return trace[name][place.head, place.position]
+    return None
 
 
 def _before(trace: Trace, place: QueryPosition) -> tuple[Tensor, str]:
@@ -357,13 +361,13 @@ def _projected(trace: Trace, place: QueryPosition, letter: str, x: Tensor) -> Te
     return product if bias is None else product + bias[place.head * width : (place.head + 1) * width].double()
 
 
-def _is_rotary(trace: Trace, place: QueryPosition) -> bool:
-    return trace.config.positions == "rotary" and not place.crosses
+def _is_rotated(trace: Trace, place: QueryPosition) -> bool:
+    return position_kind(trace.config).rotates and not place.crosses
 
 
-def _rotated(trace: Trace, x: Tensor) -> Tensor:
-    angles = rotations(0, len(x), trace.config.d_head, trace.config.rotary_base, like=x)
-    return rotate(x[None, None], angles)[0, 0]
+def _rotated(trace: Trace, x: Tensor, first: int = 0) -> Tensor:
+    angles = position_kind(trace.config).rotation(trace.config, first, len(x), x)
+    return x if angles is None else rotate(x[None, None], angles)[0, 0]
 
 
 def _norm(trace: Trace, name: str, x: Tensor) -> Tensor | None:

@@ -12,6 +12,7 @@ from glassformer.inspection.figures.figure_tokens import source_tokens, target_t
 from glassformer.inspection.figures.tensor_rows import Table, matrices, matrix, rounded_number, weight
 from glassformer.inspection.tracing.trace import Trace
 from glassformer.model.dims import Tensor
+from glassformer.model.positions import position_kind
 
 ATTENTION_NAME = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(self|cross)_attention")
 
@@ -37,7 +38,7 @@ def attention_data(trace: Trace, view: str, options: FigureOptions) -> dict[str,
     stack, layer, kind = match.groups()
     queries = source_tokens(trace) if stack == "encoder" else target_tokens(trace)
     keys = queries if kind == "self" else source_tokens(trace)
-    config = trace.config
+    config, positions = trace.config, position_kind(trace.config)
     head = checked_head(trace, options.head)
     about = {
         "place": {"stack": stack, "layer": int(layer), "kind": kind},
@@ -47,9 +48,9 @@ def attention_data(trace: Trace, view: str, options: FigureOptions) -> dict[str,
         "queries": queries,
         "keys": keys,
         "scaled": config.scale_scores,
-        "biased": config.positions == "relative" and kind == "self",
+        "biased": positions.biases and kind == "self",
+        "rotated": positions.rotates and kind == "self",
         "linearBias": config.linear_bias,
-        "positions": config.positions,
         "causal": stack == "decoder" and kind == "self",
     }
     return about | {name: _part(trace, at, kind, name) for name in VIEW_PARTS[view]}

@@ -618,7 +618,7 @@ var glassformerFigures = (function(exports) {
 	/** Caption notes for every figure of one attention. */
 	function attentionNotes(data) {
 		const notes = ["Layers and heads are counted from 0."];
-		if (data.positions === "rotary" && data.place.kind === "self") notes.push("Q and K are shown after the rotary position encoding.");
+		if (data.rotated) notes.push("Q and K are shown after the rotary position encoding.");
 		return notes;
 	}
 	function rgb(hex) {
@@ -1822,7 +1822,7 @@ var glassformerFigures = (function(exports) {
 		const top = y + 27;
 		const middle = top + lineHeight / 2;
 		const bias = data.linearBias ? ` + b_${equation.letter}` : "";
-		const rotated = data.positions === "rotary" && data.place.kind === "self" && equation.letter !== "V";
+		const rotated = data.rotated && equation.letter !== "V";
 		let x = left;
 		const rowsTop = middle - height / 2;
 		let body = labels.draw(x, rowsTop, pitch, equation.letter === "Q" || data.place.kind === "self" ? data.token : null);

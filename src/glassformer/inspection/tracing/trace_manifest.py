@@ -15,6 +15,7 @@ from glassformer.inspection.alignment.word_spans import Marks, marks_of, words
 from glassformer.inspection.tracing.trace import Side, Trace
 from glassformer.model import Transformer
 from glassformer.model.dims import Tensor
+from glassformer.model.positions import position_kind
 
 LAYER = re.compile(r"\.layers\.(\d+)\.")
 MAX_LISTED_HYPOTHESES = 16
@@ -74,6 +75,8 @@ class Manifest(BaseModel):
     id: str
     version: str
     config: dict[str, Any]
+    positions: dict[str, Any]
+    """What the model's positions do (`adds`, `biases`, `rotates`), and an `explanation`."""
     source: TokenizedText
     target: TokenizedText
     start_token: str
@@ -100,12 +103,13 @@ def manifest(
 
     Without a tokenizer, word boundaries are guessed from the tokens.
     """
-    about = trace.about
+    about, kind = trace.about, position_kind(trace.config)
     marks = None if tokenizer is None else marks_of(tokenizer)
     return Manifest(
         id=identity,
         version=about.version,
         config=about.config.model_dump(mode="json"),
+        positions={name: getattr(kind, name) for name in ("adds", "biases", "rotates", "explanation")},
         source=_side(about.source, marks),
         target=_side(about.target, marks),
         start_token=about.start_token,

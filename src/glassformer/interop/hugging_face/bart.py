@@ -49,13 +49,6 @@ class BartFamily(BartLike):
             **read_sizes(options),
         )
 
-    def unsupported_by_family(self, config: ModelConfig) -> dict[str, bool]:
-        return {
-            "positions": config.positions != "learned",
-            "position_offset": config.position_offset != OFFSET,
-            "embedding_norm": not config.embedding_norm,
-        }
-
     def write_config(self, config: ModelConfig, max_tokens: int) -> dict[str, Any]:
         return super().write_config(config, config.max_positions - OFFSET)
 

@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor
 
 from glassformer.interop.fairseq_names import fairseq_names
-from glassformer.interop.imported_options import ImportedOptions, unsupported_options
+from glassformer.interop.imported_options import ImportedOptions
 from glassformer.interop.name_table import NameTable
 from glassformer.interop.untrusted_files import tensors_equal
 from glassformer.model import ModelConfig, Transformer
@@ -30,25 +30,6 @@ class BartLike:
 
     def names(self, config: ModelConfig | None = None) -> NameTable:
         return SHARED_NAMES if config is not None and config.share_embeddings else NAMES
-
-    def unsupported_by_family(self, config: ModelConfig) -> dict[str, bool]:
-        """Options that this family does not support, in addition to those that no BART-like family supports."""
-        raise NotImplementedError
-
-    def unsupported(self, config: ModelConfig) -> list[str]:
-        is_unsupported = {
-            "norm": config.norm != "layer",
-            "norm_first": config.norm_first != self.norm_first,
-            "norm_eps": config.norm_eps != 1e-5,
-            "gated": config.gated,
-            "linear_bias": not config.linear_bias,
-            "scale_scores": not config.scale_scores,
-            "scale_output": config.scale_output,
-            "decoder_ssru": config.decoder_ssru,
-            "d_head": config.d_head * config.n_heads != config.d_model,
-            "share_embeddings": not config.share_embeddings and config.tie_output,  # all three matrices, or none
-        }
-        return unsupported_options(config, is_unsupported | self.unsupported_by_family(config))
 
     def extra_tensors(self, model: Transformer, max_tokens: int) -> dict[str, Tensor]:
         """The tensor of the shared embedding, which Hugging Face's files have even if nothing is shared."""

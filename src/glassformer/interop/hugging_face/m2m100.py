@@ -27,14 +27,6 @@ class M2M100Family(BartLike):
             **sizes,
         )
 
-    def unsupported_by_family(self, config: ModelConfig) -> dict[str, bool]:
-        return {
-            "positions": config.positions != "sinusoidal-fairseq",
-            "position_offset": config.position_offset != config.pad_id + 1,
-            "embedding_norm": config.embedding_norm,
-            "output_bias": config.output_bias,
-        }
-
     def read_tokenizer(
         self, directory: Path, options: ImportedOptions, config: ModelConfig
     ) -> ImportedTokenizer | None:

@@ -15,7 +15,7 @@ from glassformer.interop.imported_options import ImportedOptions
 from glassformer.interop.tokenizer_files import sentencepiece_models, write_vocab_json
 from glassformer.interop.untrusted_files import inside, read_json, write_json
 from glassformer.model import ModelConfig, Transformer
-from glassformer.model.positions import sinusoids
+from glassformer.model.positions import Layout, halves, interleaved
 
 
 class MarianFamily(BartLike):
@@ -39,16 +39,6 @@ class MarianFamily(BartLike):
             **pop_sinusoids(weights),
             **read_sizes(options),
         )
-
-    def unsupported_by_family(self, config: ModelConfig) -> dict[str, bool]:
-        is_unsupported = {
-            "positions": config.positions not in ("sinusoidal", "sinusoidal-halves", "learned"),
-            "position_offset": config.position_offset > 0,
-            "embedding_norm": config.embedding_norm,
-        }
-        if not self.norm_first:
-            is_unsupported["share_embeddings"] = False  # Marian can share any of its matrices
-        return is_unsupported
 
     def extra_tensors(self, model: Transformer, max_tokens: int) -> dict[str, Tensor]:
         """Tables of interleaved sines and cosines, if the model has these; `transformers` computes its own layout."""
@@ -133,16 +123,15 @@ def pop_sinusoids(weights: dict[str, Tensor]) -> dict[str, Any]:
     tables = [weights.get(f"{stack}.position.weight") for stack in ("encoder", "decoder")]
     if any(table is None or table.dim() != 2 for table in tables):
         return {"positions": "sinusoidal-halves"}
-    for kind in ("sinusoidal-halves", "sinusoidal"):
-        if all(table is not None and is_sinusoidal(table, kind) for table in tables):
+    for kind, layout in (("sinusoidal-halves", halves), ("sinusoidal", interleaved)):
+        if all(table is not None and is_sinusoidal(table, layout) for table in tables):
             for stack in ("encoder", "decoder"):
                 del weights[f"{stack}.position.weight"]
             return {"positions": kind}
     return {"positions": "learned", "max_positions": min(len(table) for table in tables if table is not None)}
 
 
-def is_sinusoidal(table: Tensor, kind: Any) -> bool:
+def is_sinusoidal(table: Tensor, layout: Layout) -> bool:
     if table.shape[0] > 2**20 or table.shape[1] < 2:
         return False
-    ours = sinusoids(len(table), table.shape[1], kind, torch.float32, torch.device("cpu"))
-    return torch.allclose(ours, table.float(), rtol=0, atol=1e-5)
+    return torch.allclose(layout(*table.shape).float(), table.float(), rtol=0, atol=1e-5)

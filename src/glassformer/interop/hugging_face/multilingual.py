@@ -33,7 +33,7 @@ def multilingual_tokenizer(
     `default_codes`: the language pieces if no file lists them.
     """
     options = read_tokenizer_config(directory)
-    codes = language_codes(options) or list(default_codes)
+    codes = listed_tokens(options) or list(default_codes)
     if not (directory / SPM_FILE).exists() or not codes:
         return None
     model = read_spm(inside(directory, SPM_FILE), config.vocab_size)
@@ -59,7 +59,7 @@ def multilingual_settings(
 ) -> ImportedTokenizerSettings:
     """Tokenizer settings, with language pieces where the tokenizer class puts them; `other`: the remaining ones."""
     classes = ("MBartTokenizer", "MBartTokenizerFast")
-    first_mbart = options.get("tokenizer_class") in classes or not language_codes(options)
+    first_mbart = options.get("tokenizer_class") in classes or not listed_tokens(options)
     code_last = first_mbart or options.get("legacy_behaviour") is True  # the source ends with its language
     target = vocabulary[config.bos_id] if first_mbart else options.get("tgt_lang")  # the first mBART starts with it
     return ImportedTokenizerSettings(
@@ -113,8 +113,8 @@ def read_tokenizer_config(directory: Path) -> dict[str, Any]:
     return options
 
 
-def language_codes(options: dict[str, Any]) -> list[str]:
-    """The language pieces that a tokenizer's settings list, in the order of their ids."""
+def listed_tokens(options: dict[str, Any]) -> list[str]:
+    """The additional tokens that a tokenizer's settings list (languages, sentinels), in the order of their ids."""
     listed = options.get("additional_special_tokens") or options.get("extra_special_tokens") or []
     tokens = listed if isinstance(listed, list) else []
     contents = [token.get("content") if isinstance(token, dict) else token for token in tokens]

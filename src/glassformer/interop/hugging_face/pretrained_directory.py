@@ -13,6 +13,7 @@ from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ImportedTokenizer
 from glassformer.errors import DirectoryError, InputError
+from glassformer.interop.capabilities import unsupported
 from glassformer.interop.hugging_face import bart, m2m100, t5
 from glassformer.interop.hugging_face import marian_mt as marian
 from glassformer.interop.hugging_face.tokenizer_json import json_tokenizer, write_json_tokenizer
@@ -49,9 +50,6 @@ class Family(Protocol):
         `weights` have our names; those that our model does not need are removed.
         """
 
-    def unsupported(self, config: ModelConfig) -> list[str]:
-        """The options of our config that this family does not support, each as `name = value`."""
-
     def write_config(self, config: ModelConfig, max_tokens: int) -> dict[str, Any]:
         """Hugging Face's settings (config.json) from our config, with the maximum sentence length."""
 
@@ -75,6 +73,7 @@ FAMILIES: dict[str, Family] = {
     "m2m_100": m2m100.M2M100,
     "t5": t5.T5,
     "mt5": t5.T5,
+    "umt5": t5.UMT5,
 }
 
 
@@ -147,8 +146,9 @@ def without_duplicates(weights: dict[str, Tensor], config: ModelConfig, where: P
 
 def family_of(config: ModelConfig) -> Family:
     """The first Hugging Face family that supports a model of this config."""
-    family = min(FAMILIES.values(), key=lambda family: len(family.unsupported(config)))
-    if options := family.unsupported(config):
+    kind = min(FAMILIES, key=lambda kind: len(unsupported(kind, config)))
+    family = FAMILIES[kind]
+    if options := unsupported(kind, config):
         raise InputError(
             f"No Hugging Face family supports this model; {family.TITLE} comes closest, but does not support "
             f"{', '.join(options)}."

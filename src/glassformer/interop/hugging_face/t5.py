@@ -1,5 +1,6 @@
-"""Hugging Face's T5 (1.0 and 1.1) and mT5: relative positions, no biases, RMS norms, unscaled scores."""
+"""Hugging Face's T5 (1.0 and 1.1), mT5, ByT5 and umT5: relative positions, no biases, RMS norms, unscaled scores."""
 
+import reprlib
 from pathlib import Path
 from typing import Any
 
@@ -7,12 +8,14 @@ from torch import Tensor
 
 from glassformer.data import AnyTokenizer, ImportedTokenizer, ImportedTokenizerSettings
 from glassformer.data.imported_tokenizer import pieces_by_id
-from glassformer.data.subword_segmentation import SentencePieceSegmenter
+from glassformer.data.subword_segmentation import SegmenterKind, SentencePieceSegmenter, bytes_to_unicode
+from glassformer.errors import DataError
 from glassformer.interop.bounded_files import read_spm
 from glassformer.interop.hugging_face.marian_mt import marian_tokenizer, write_marian_tokenizer
-from glassformer.interop.imported_options import ImportedOptions, unsupported_options
+from glassformer.interop.hugging_face.multilingual import listed_tokens, read_tokenizer_config
+from glassformer.interop.imported_options import ImportedOptions
 from glassformer.interop.name_table import NameTable
-from glassformer.interop.tokenizer_files import segmentation_models
+from glassformer.interop.tokenizer_files import segmentation_models, sentencepiece_models
 from glassformer.interop.untrusted_files import inside, tensors_equal, write_json
 from glassformer.model import ModelConfig, Transformer
 
@@ -26,8 +29,10 @@ FEED_FORWARDS = {
     "gated-gelu_new": ("gelu-tanh", True),
     "gated-silu": ("silu", True),
 }
-SENTINELS = [f"<extra_id_{number}>" for number in reversed(range(100))]
+SENTINEL = "<extra_id_"
+BYTE_TOKENIZER = "ByT5Tokenizer"
 BLOCK, LAYER = "{stack}.block.{n}.layer", "{stack}.layers.{n}"
+BIAS = "SelfAttention.relative_attention_bias.weight"
 
 
 def _attention(theirs: str, ours: str) -> list[tuple[str, str]]:
@@ -51,7 +56,6 @@ ROWS = (
     ("shared.weight", "encoder.embedding.weight"),
     ("{stack}.embed_tokens.weight", "{stack}.embedding.weight"),
     ("lm_head.weight", "output_projection.weight"),
-    ("{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight", "{stack}.relative_bias.weight"),
     *_attention(f"{BLOCK}.0.SelfAttention", f"{LAYER}.self_attention"),
     *_attention(f"{BLOCK}.1.EncDecAttention", f"{LAYER}.cross_attention"),
     (f"{BLOCK}.0.layer_norm.weight", f"{LAYER}.self_attention_norm.weight"),
@@ -60,21 +64,26 @@ ROWS = (
     *_feed_forward("decoder", 2),
     ("{stack}.final_layer_norm.weight", "{stack}.final_norm.weight"),
 )
-GATED_NAMES = NameTable(*ROWS)
-UNGATED_NAMES = NameTable(
-    *(row for row in ROWS if ".wi_1." not in row[0]), *(row for row in ROWS if ".wi_1." in row[0])
-)
+UNGATED_ROWS = sorted(ROWS, key=lambda row: ".wi_1." in row[0])  # wi comes before wi_1
+ONE_BIAS = (f"{{stack}}.block.0.layer.0.{BIAS}", "{stack}.relative_bias.weight")
+BIAS_PER_LAYER = (f"{BLOCK}.0.{BIAS}", f"{LAYER}.relative_bias.weight")
 
 
 class T5Family:
-    TITLE = "Hugging Face T5"
+    """Import and export of T5, mT5 and ByT5 (one relative bias for all layers), and of umT5 (one per layer)."""
+
     IGNORED_TENSORS = (
         "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",
     )  # unused, from the original checkpoints
 
+    def __init__(self, title: str, kind: str, architecture: str, bias: tuple[str, str], positions: str) -> None:
+        self.TITLE = title
+        self.kind, self.architecture, self.positions = kind, architecture, positions
+        self.gated_names, self.ungated_names = (NameTable(bias, *rows) for rows in (ROWS, UNGATED_ROWS))
+
     def names(self, config: ModelConfig | None = None) -> NameTable:
         """The table of T5's weight names and ours; for import either serves, for export only gated models have wi_1."""
-        return UNGATED_NAMES if config is not None and not config.gated else GATED_NAMES
+        return self.ungated_names if config is not None and not config.gated else self.gated_names
 
     def read_config(self, options: ImportedOptions, weights: dict[str, Tensor]) -> ModelConfig:
         activation, gated = options.choice("feed_forward_proj", FEED_FORWARDS, "relu")
@@ -88,7 +97,7 @@ class T5Family:
             "d_ff": options["d_ff"],
             "encoder_layers": layers,
             "decoder_layers": options.get("num_decoder_layers", layers),
-            "positions": "relative",
+            "positions": self.positions,
             "relative_buckets": options["relative_attention_num_buckets"],
             "relative_max_distance": options.get("relative_attention_max_distance", 128),
             "norm": "rms",
@@ -110,31 +119,14 @@ class T5Family:
         }
         return ModelConfig(**settings)
 
-    def unsupported(self, config: ModelConfig) -> list[str]:
-        is_unsupported = {
-            "positions": config.positions != "relative",
-            "norm": config.norm != "rms",
-            "norm_first": not config.norm_first,
-            "embedding_norm": config.embedding_norm,
-            "output_bias": config.output_bias,
-            "linear_bias": config.linear_bias,
-            "scale_embeddings": config.scale_embeddings,
-            "scale_scores": config.scale_scores,
-            "share_embeddings": not config.share_embeddings,
-            "decoder_ssru": config.decoder_ssru,
-        }
-        if (config.activation, config.gated) not in FEED_FORWARDS.values():
-            is_unsupported |= {"activation": True, "gated": True}
-        return unsupported_options(config, is_unsupported)
-
     def extra_tensors(self, model: Transformer, max_tokens: int) -> dict[str, Tensor]:
         return {}
 
     def write_config(self, config: ModelConfig, max_tokens: int) -> dict[str, Any]:
         kinds = {ours: theirs for theirs, ours in reversed(FEED_FORWARDS.items())}
         return {
-            "model_type": "t5",
-            "architectures": ["T5ForConditionalGeneration"],
+            "model_type": self.kind,
+            "architectures": [self.architecture],
             "vocab_size": config.vocab_size,
             "d_model": config.d_model,
             "d_kv": config.d_head,
@@ -157,38 +149,77 @@ class T5Family:
     def read_tokenizer(
         self, directory: Path, options: ImportedOptions, config: ModelConfig
     ) -> ImportedTokenizer | None:
-        """Read T5's tokenizer: spiece.model, then the sentinels in reverse order, unless it has them, as mT5's does."""
+        """Read T5's tokenizer: spiece.model, then the sentinels in reverse order, unless it has them, as mT5's does.
+
+        ByT5's has no files but its settings.
+        """
+        about = read_tokenizer_config(directory)
+        if about.get("tokenizer_class") == BYTE_TOKENIZER:
+            return _byte_tokenizer(about, config)
         if not (directory / "spiece.model").exists():
             return marian_tokenizer(directory, config)
         model = read_spm(inside(directory, "spiece.model"), config.vocab_size)
         pieces = SentencePieceSegmenter(model).pieces()
-        sentinels = [] if any("<extra_id_" in piece for piece in pieces) else SENTINELS
-        pieces = [*pieces, *sentinels][: config.vocab_size]
-        ids = {piece: i for i, piece in reversed(list(enumerate(pieces)))}
-        vocabulary = pieces_by_id(ids, config.vocab_size)
-        settings = ImportedTokenizerSettings(
-            cut="sentencepiece",
-            joint=True,
-            after_source=["</s>"],
-            after_target=["</s>"],
-            tags=[piece for piece in vocabulary if piece.startswith("<extra_id_")],
-            hidden=["<pad>"],
-        )
-        return ImportedTokenizer.joint(settings, vocabulary, model)
+        if not any(SENTINEL in piece for piece in pieces):
+            pieces += reversed(_sentinels(about, 100, config))
+        return _tokenizer("sentencepiece", pieces, model, config)
 
     def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:
         """Write a T5 tokenizer unchanged, others as Marian's: T5Tokenizer supports only T5's ids and unigram scores."""
-        if isinstance(tokenizer, ImportedTokenizer) and _has_sentinels(tokenizer):
-            (directory / "spiece.model").write_bytes(segmentation_models(tokenizer)["source"])
-            extra = len(tokenizer.settings.tags)
-            write_json(directory / "tokenizer_config.json", {"tokenizer_class": "T5Tokenizer", "extra_ids": extra})
-        else:
+        settings = tokenizer.settings
+        if not isinstance(settings, ImportedTokenizerSettings) or not (
+            settings.cut == "bytes" or _has_sentinels(tokenizer)
+        ):
             write_marian_tokenizer(tokenizer, directory)
+            return
+        about: dict[str, Any] = {"tokenizer_class": "T5Tokenizer", "extra_ids": len(settings.tags)}
+        if settings.cut == "bytes":
+            about = {
+                "tokenizer_class": BYTE_TOKENIZER,
+                "extra_ids": sum(SENTINEL in tag for tag in settings.tags),
+                "additional_special_tokens": settings.tags,
+            }
+        else:
+            (directory / "spiece.model").write_bytes(segmentation_models(tokenizer)["source"])
+        write_json(directory / "tokenizer_config.json", about)
 
 
-def _has_sentinels(tokenizer: ImportedTokenizer) -> bool:
+def _byte_tokenizer(about: dict[str, Any], config: ModelConfig) -> ImportedTokenizer:
+    """ByT5's tokenizer: three special tokens, the 256 bytes, and the sentinels."""
+    pieces = ["<pad>", "</s>", "<unk>", *bytes_to_unicode().values()]
+    if len(pieces) > config.vocab_size:
+        raise DataError(f"{BYTE_TOKENIZER} needs {len(pieces)} tokens, but the model has {config.vocab_size}.")
+    return _tokenizer("bytes", [*pieces, *(listed_tokens(about) or _sentinels(about, 125, config))], b"", config)
+
+
+def _tokenizer(cut: SegmenterKind, pieces: list[str], model: bytes, config: ModelConfig) -> ImportedTokenizer:
+    ids = {piece: i for i, piece in reversed(list(enumerate(pieces[: config.vocab_size])))}
+    vocabulary = pieces_by_id(ids, config.vocab_size)
+    settings = ImportedTokenizerSettings(
+        cut=cut,
+        joint=True,
+        after_source=["</s>"],
+        after_target=["</s>"],
+        tags=[piece for piece in vocabulary if piece.startswith(SENTINEL)],
+        hidden=["<pad>"],
+    )
+    return ImportedTokenizer.joint(settings, vocabulary, model)
+
+
+def _sentinels(about: dict[str, Any], default: int, config: ModelConfig) -> list[str]:
+    """<extra_id_0>, <extra_id_1>, ...: as many as the tokenizer's settings list or count."""
+    count = len([token for token in listed_tokens(about) if SENTINEL in token]) or about.get("extra_ids", default)
+    if type(count) is not int or count < 0:
+        raise DataError(
+            f"tokenizer_config.json has extra_ids = {reprlib.repr(count)}, which is not a number of tokens."
+        )
+    return [f"{SENTINEL}{number}>" for number in range(min(count, config.vocab_size))]
+
+
+def _has_sentinels(tokenizer: AnyTokenizer) -> bool:
     pieces = tokenizer.pieces(range(tokenizer.vocab_size("source")), "source")
-    return tokenizer.settings.cut == "sentencepiece" and any("<extra_id_" in piece for piece in pieces)
+    return sentencepiece_models(tokenizer) is not None and any(SENTINEL in piece for piece in pieces)
 
 
-T5 = T5Family()
+T5 = T5Family("Hugging Face T5", "t5", "T5ForConditionalGeneration", ONE_BIAS, "relative")
+UMT5 = T5Family("Hugging Face umT5", "umt5", "UMT5ForConditionalGeneration", BIAS_PER_LAYER, "relative-per-layer")

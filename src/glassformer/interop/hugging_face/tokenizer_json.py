@@ -18,7 +18,7 @@ from glassformer.errors import DataError
 from glassformer.interop.bounded_files import EXTRA_PIECES
 from glassformer.interop.hugging_face.multilingual import (
     MASK,
-    language_codes,
+    listed_tokens,
     multilingual_settings,
     read_tokenizer_config,
 )
@@ -131,7 +131,7 @@ def _unknown(pipeline: Pipeline, options: dict[str, Any]) -> str:
 
 def _languages(options: dict[str, Any], special: list[AddedToken]) -> list[str]:
     known = [token.content for token in special]
-    listed = [code for code in language_codes(options) if code in known and not code.startswith("<")]
+    listed = [code for code in listed_tokens(options) if code in known and not code.startswith("<")]
     return listed or [content for content in known if LANGUAGE_CODE.fullmatch(content)]
 
 

@@ -12,7 +12,13 @@ from glassformer.interop.onnx_export.onnx_graph import Graph
 from glassformer.model import Transformer
 from glassformer.model.attention import Attention
 from glassformer.model.layers import AddNorm, FeedForward, Norm, Recurrence
-from glassformer.model.positions import LearnedPositions, RelativeBias, SinusoidalPositions, distance_bucket
+from glassformer.model.positions import (
+    LearnedPositions,
+    RelativeBias,
+    SinusoidalPositions,
+    distance_bucket,
+    position_kind,
+)
 from glassformer.model.stack import Stack
 
 MASKED_SCORE = torch.finfo(torch.float32).min
@@ -173,28 +179,27 @@ class OnnxLayers(Graph):
             table = self.table(f"{prefix}.table", position(0, self.max_tokens, like=LIKE))
         return self.node(f"{prefix}.output", "Gather", table, positions)
 
-    def position_terms(self, stack: Stack[Any], positions: str, keys: str, seen: str) -> OnnxPositionTerms:
-        """Position terms for queries at `positions` and keys at `keys`; `seen`: which keys may be attended to."""
-        prefix = self.name_of(stack)
-        if stack.relative_bias is not None:
-            bias = self.relative_bias(stack.relative_bias, positions, keys)
-            return OnnxPositionTerms(self.mask(f"{prefix}.mask", seen, bias), None)
-        mask = self.mask(f"{prefix}.mask", seen, self.float_scalar(0))
-        table = stack.position_terms(0, self.max_tokens, like=LIKE).rotation
-        if table is None:
-            return OnnxPositionTerms(mask, None)
-        cos, sin = (
-            self.table(f"{prefix}.{name}.table", angles) for name, angles in zip(("cos", "sin"), table, strict=True)
-        )
-        return OnnxPositionTerms(
-            mask,
-            OnnxRotation(
-                self.node(f"{prefix}.cos", "Gather", cos, positions),
-                self.node(f"{prefix}.sin", "Gather", sin, positions),
-            ),
-        )
+    def position_terms(self, stack: Stack[Any], positions: str, keys: str, seen: str) -> list[OnnxPositionTerms]:
+        """Position terms of each layer for queries at `positions`, keys at `keys`; `seen`: which may be attended to."""
+        masks = [
+            self.mask(
+                f"{self.name_of(bias).removesuffix('.relative_bias')}.mask", seen, self.bias(bias, positions, keys)
+            )
+            for bias in stack.relative_biases
+        ] or [self.mask(f"{self.name_of(stack)}.mask", seen, self.float_scalar(0))]
+        rotation = self.rotation(stack, positions)
+        return [OnnxPositionTerms(mask, rotation) for mask in masks] * (len(stack.layers) // len(masks))
 
-    def relative_bias(self, part: RelativeBias, positions: str, keys: str) -> str:
+    def rotation(self, stack: Stack[Any], positions: str) -> OnnxRotation | None:
+        table = position_kind(stack.config).rotation(stack.config, 0, self.max_tokens, LIKE)
+        if table is None:
+            return None
+        names = [f"{self.name_of(stack)}.{name}" for name in ("cos", "sin")]
+        tables = [self.table(f"{name}.table", angles) for name, angles in zip(names, table, strict=True)]
+        cos, sin = (self.node(name, "Gather", rows, positions) for name, rows in zip(names, tables, strict=True))
+        return OnnxRotation(cos, sin)
+
+    def bias(self, part: RelativeBias, positions: str, keys: str) -> str:
         """Nodes for the relative bias: a table gives the bucket of each distance; from `limit` on, all share one."""
         prefix, limit = self.name_of(part), part.max_distance
         buckets = distance_bucket(torch.arange(-limit, limit + 1)[None], len(part.weight), limit, part.bidirectional)[0]

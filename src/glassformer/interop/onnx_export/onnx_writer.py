@@ -13,11 +13,12 @@ from pathlib import Path
 import torch
 
 from glassformer import __version__
-from glassformer.errors import InputError
+from glassformer.interop.capabilities import check_supported
 from glassformer.interop.onnx_export.onnx_graph import Graph
 from glassformer.interop.onnx_export.onnx_layers import OnnxLayers, OnnxPositionTerms
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.layers import DecoderLayer
+from glassformer.model.positions import position_kind
 
 Axes = list[str | int]
 Tensors = dict[str, Axes]
@@ -27,35 +28,6 @@ ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 DEFAULT_MAX_TOKENS = 4096
 """Default number of rows of the tables of sinusoids or rotations, which a file stores instead of computing them."""
 
-ANY = None
-SUPPORTED_VALUES: dict[str, tuple[object, ...] | None] = {
-    **dict.fromkeys(("vocab_size", "source_vocab_size", "d_model", "n_heads", "d_head", "d_ff"), ANY),
-    **dict.fromkeys(("encoder_layers", "decoder_layers", "decoder_ssru"), ANY),
-    "positions": ("sinusoidal", "sinusoidal-halves", "sinusoidal-fairseq", "learned", "rotary", "relative"),
-    **dict.fromkeys(("max_positions", "position_offset", "rotary_base"), ANY),
-    **dict.fromkeys(("relative_buckets", "relative_max_distance"), ANY),
-    "norm": ("layer", "rms"),
-    **dict.fromkeys(("norm_first", "norm_eps", "embedding_norm"), ANY),
-    "activation": ("relu", "gelu", "gelu-tanh", "silu"),
-    **dict.fromkeys(("gated", "linear_bias", "output_bias", "share_embeddings", "tie_output"), ANY),
-    **dict.fromkeys(("scale_embeddings", "scale_scores", "scale_output"), ANY),
-    **dict.fromkeys(("dropout", "attention_dropout", "activation_dropout"), ANY),  # for training only
-    **dict.fromkeys(("pad_id", "bos_id", "eos_id"), ANY),
-}
-"""Config options that the export supports, with values; of options not listed here, only the default."""
-
-
-def unsupported(config: ModelConfig) -> list[str]:
-    """The options of a model's config that the export does not support, each as `name = value`."""
-    supported = {
-        name: SUPPORTED_VALUES.get(name, (field.default,)) for name, field in type(config).model_fields.items()
-    }
-    return [
-        f"{name} = {getattr(config, name)}"
-        for name, values in supported.items()
-        if values is not ANY and getattr(config, name) not in values
-    ]
-
 
 @torch.no_grad()
 def write_onnx(model: Transformer, directory: str | os.PathLike[str], max_tokens: int = DEFAULT_MAX_TOKENS) -> None:
@@ -64,14 +36,14 @@ def write_onnx(model: Transformer, directory: str | os.PathLike[str], max_tokens
     `max_tokens`: the longest sentence, if the model has no limit but the file needs a position table.
     """
     config = model.config
-    if options := unsupported(config):
-        raise InputError(f"The ONNX export does not support models with {', '.join(options)}.")
+    check_supported("the ONNX export", config)
+    kind = position_kind(config)
     rows = config.max_tokens or max_tokens
     metadata = {
         "glassformer": __version__,
         "config": config.as_json(),
         **{name: str(getattr(config, name)) for name in ("bos_id", "eos_id", "pad_id")},
-        "max_tokens": "" if config.positions == "relative" else str(rows),
+        "max_tokens": str(rows) if kind.adds or kind.rotates else "",  # the rows of their tables
     }
     _encoder(model, rows).save(Path(directory) / ENCODER, metadata)
     _decoder(model, rows).save(Path(directory) / DECODER, metadata)
@@ -85,8 +57,8 @@ def _encoder(model: Transformer, rows: int) -> Graph:
 
     x = graph.embed(stack, ids, visible, positions)
     seen = graph.node("source_seen", "Unsqueeze", visible, graph.int_list(1, 2))
-    mask, rotation = graph.position_terms(stack, positions, positions, seen)
-    for layer in stack.layers:
+    terms = graph.position_terms(stack, positions, positions, seen)
+    for layer, (mask, rotation) in zip(stack.layers, terms, strict=True):
         attention = layer.self_attention
         y = graph.before(layer.self_attention_norm, x)
         k, v = graph.heads(attention, "k", y, rotation), graph.heads(attention, "v", y)
@@ -122,11 +94,11 @@ def _decoder(model: Transformer, rows: int) -> Graph:
     positions = graph.range("target_positions", first, end)
 
     x = graph.embed(stack, ids, _token_mask(graph, ids, positions, config.pad_id), positions)
-    terms = None if config.decoder_ssru else _causal_terms(graph, model, positions, end)
+    terms = _causal_terms(graph, model, positions, end)
     seen = graph.node("source_seen", "Unsqueeze", visible, graph.int_list(1, 2))
     mask = graph.mask("source_mask", seen, graph.float_scalar(0))
     for i, layer in enumerate(stack.layers):
-        x = _self_attention_or_recurrence(graph, layer, x, past[i], list(present[i]), terms)
+        x = _self_attention_or_recurrence(graph, layer, x, past[i], list(present[i]), terms[i])
 
         k, v = source[i]
         y = graph.before(layer.cross_attention_norm, x)
@@ -164,8 +136,12 @@ def _self_attention_or_recurrence(
     return graph.after(layer.self_attention_norm, x, graph.attention(attention, y, k, v, *terms))
 
 
-def _causal_terms(graph: OnnxLayers, model: Transformer, positions: str, end: str) -> OnnxPositionTerms:
-    """Position terms with a causal mask: each query attends to the keys up to its own position."""
+def _causal_terms(
+    graph: OnnxLayers, model: Transformer, positions: str, end: str
+) -> Sequence[OnnxPositionTerms | None]:
+    """Position terms of each layer, with a causal mask: each query attends to the keys up to its own position."""
+    if model.config.decoder_ssru:
+        return [None] * len(model.decoder.layers)
     keys = graph.range("key_positions", graph.int_scalar(0), end)
     queries = graph.node("query_positions", "Unsqueeze", positions, graph.int_list(1))
     return graph.position_terms(model.decoder, positions, keys, graph.node("no_future", "LessOrEqual", keys, queries))

@@ -35,7 +35,7 @@ export interface AttentionTensors {
 }
 
 export async function loadAttention(exploration: Exploration, place: AttentionPlace): Promise<AttentionTensors> {
-  const { config } = exploration.manifest;
+  const { config, positions } = exploration.manifest;
   const loading = exploration.tensor(`${place.name}.weights`);
   const names = ['q', 'k', 'v', 'scores', 'context'].map((name) => `${place.name}.${name}`);
   const others = exploration.weightsOnly
@@ -52,8 +52,8 @@ export async function loadAttention(exploration: Exploration, place: AttentionPl
     colLabels: keys.map(keyLabel),
     heads: weights.shape[0] ?? 0,
     scale: config.scale_scores ? 1 / Math.sqrt(config.d_head) : 1,
-    biased: config.positions === 'relative' && place.kind !== 'cross',
-    rotated: config.positions === 'rotary' && place.kind !== 'cross',
+    biased: positions.biases && place.kind !== 'cross',
+    rotated: positions.rotates && place.kind !== 'cross',
     changes: exploration.manifest.changes,
     complete: !exploration.weightsOnly,
     q,

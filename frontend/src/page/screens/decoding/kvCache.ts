@@ -36,8 +36,8 @@ async function keyDifferences(
   x: Grid,
   k: Grid,
 ): Promise<number[] | null> {
-  const { config, changes } = exploration.manifest;
-  if (config.positions === 'rotary' || changes.length > 0) return null;
+  const { positions, changes } = exploration.manifest;
+  if (positions.rotates || changes.length > 0) return null;
   const rows = `${head * k.cols}:${(head + 1) * k.cols}`;
   const [weight, bias] = await Promise.all([
     exploration.weight(`${name}.k_proj.weight`, { rows }),
