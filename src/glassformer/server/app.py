@@ -19,8 +19,8 @@ from glassformer.server import figure_routes, page_routes, pronoun_routes, trace
 from glassformer.server.http_errors import ClientDisconnectedError, HTTPError, printable
 from glassformer.server.language_pairs import AUTO
 from glassformer.server.load_shedding import TRANSLATE_PATHS
-from glassformer.server.middleware import INTERNAL_ERROR, AccessPolicy, ProtectionMiddleware, RouteKey, responses
-from glassformer.server.openapi import describe
+from glassformer.server.middleware import INTERNAL_ERROR, AccessPolicy, ProtectionMiddleware, RouteKey
+from glassformer.server.openapi import describe, responses
 from glassformer.server.schemas import ErrorResponse, Health
 from glassformer.server.state import ServerState
 

@@ -11,12 +11,15 @@ from glassformer.errors import GlassformerError
 from glassformer.inspection import explorer
 from glassformer.inspection.figures import VIEWS, FigureOptions
 from glassformer.server.http_errors import HTTPError
-from glassformer.server.middleware import FIGURE_POLICY, responses
-from glassformer.server.state import FLAG, IMMUTABLE, ServerState, flag
-from glassformer.server.trace_limits import ERROR_RESPONSES, attachment, check_file_size
+from glassformer.server.http_responses import IMMUTABLE, attachment, check_file_size
+from glassformer.server.middleware import FIGURE_POLICY
+from glassformer.server.openapi import TRACE_ERRORS, responses
+from glassformer.server.request_parsing import FLAG, flag
+from glassformer.server.state import ServerState
 from glassformer.server.trace_store import StoredTrace
 
 NUMBER = {"pattern": "^[0-9]{1,9}$"}
+HTML = "text/html; charset=utf-8"
 HTML_RESPONSE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "The page."}
 }
@@ -45,7 +48,7 @@ def routes(state: ServerState) -> APIRouter:
     @router.get(
         "/api/explore/{id}/figure/{view}.{kind}",
         response_class=Response,
-        responses={**ERROR_RESPONSES, **responses(501), **IMAGE_RESPONSE},
+        responses={**TRACE_ERRORS, **responses(501), **IMAGE_RESPONSE},
         summary="A figure of a trace as SVG or PNG, drawn by `glassformer.inspection.figures`.",
     )
     async def figure(
@@ -87,7 +90,7 @@ def routes(state: ServerState) -> APIRouter:
     @router.get(
         "/api/explore/{id}/story.html",
         response_class=Response,
-        responses={**ERROR_RESPONSES, **responses(501), **HTML_RESPONSE},
+        responses={**TRACE_ERRORS, **responses(501), **HTML_RESPONSE},
         summary="All figures of a trace on one page.",
     )
     async def story(
@@ -101,12 +104,12 @@ def routes(state: ServerState) -> APIRouter:
         options = {"at": at, "head": _number("head", head), "token": _token(token), "dark": flag("dark", dark)}
         stored = state.store.get(id)
         content = await state.trace_pool.run(request, lambda: _story(state, stored, options))
-        return attachment(state, content, "text/html; charset=utf-8", f"story-{stored.identity}.html")
+        return attachment(state.outgoing, content, f"story-{stored.identity}.html", HTML)
 
     @router.get(
         "/api/explore/{id}/explorer.html",
         response_class=Response,
-        responses={**ERROR_RESPONSES, **HTML_RESPONSE},
+        responses={**TRACE_ERRORS, **HTML_RESPONSE},
         summary="The explorer of a trace as one self-contained HTML file.",
     )
     async def page(
@@ -118,7 +121,7 @@ def routes(state: ServerState) -> APIRouter:
     ) -> Response:
         stored, served = state.store.get(id), state.service.served
         content = await state.trace_pool.run(request, lambda: _explorer_page(state, stored, detail, served.name))
-        return attachment(state, content, "text/html; charset=utf-8", f"explorer-{stored.identity}.html")
+        return attachment(state.outgoing, content, f"explorer-{stored.identity}.html", HTML)
 
     return router
 

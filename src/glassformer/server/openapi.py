@@ -1,4 +1,4 @@
-"""OpenAPI description of the server: what the routes declare, completed with what applies to all of them.
+"""OpenAPI description of the server: helpers for what routes declare, completed with what applies to all of them.
 
 Adds the middleware's error responses, Retry-After, this server's limits, its API keys, and links from a trace's id.
 """
@@ -8,12 +8,14 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from glassformer.server.limits import Limits
 from glassformer.server.middleware import KEY_IN_BODY_PATHS, PUBLIC_PATHS
 from glassformer.server.schemas import (
     DetectRequest,
+    ErrorResponse,
     LibreTranslateRequest,
     PronounRequest,
     TraceRequest,
@@ -28,6 +30,21 @@ MIDDLEWARE_STATUSES = (400, 401, 403, 413, 421, 431, 503)
 BODY_STATUSES = (408, 415, 422)
 """Further error statuses of requests with a body."""
 TRACE_PATH = "/api/explore/{id}"
+
+
+def request_body(kind: type[BaseModel], content_types: tuple[str, ...] = ("application/json",)) -> dict[str, Any]:
+    """OpenAPI's description of the body that a route parses itself."""
+    schema = {"$ref": f"{SCHEMAS}{kind.__name__}"}
+    return {"requestBody": {"required": True, "content": {name: {"schema": schema} for name in content_types}}}
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """OpenAPI's description of the error responses with these statuses."""
+    return {status: {"model": ErrorResponse} for status in statuses}
+
+
+TRACE_ERRORS = responses(401, 404, 413, 422, 503)
+"""Error responses of the routes that make or read traces."""
 
 
 def describe(app: FastAPI, limits: Limits, requires_key: bool) -> dict[str, Any]:

@@ -29,7 +29,7 @@ const OPTIONS: Record<string, OptionName[]> = {
 /** Screen, or tab of the attention screen -> figures, the most fitting first. */
 const FIGURES_OF_VIEW: Record<string, string[]> = {
   sentence: ['multi-head'],
-  word: ['self-attention', 'qkv', 'attention'],
+  token: ['self-attention', 'qkv', 'attention'],
   matrix: ['attention', 'self-attention', 'qkv'],
   heads: ['heads-out', 'heads', 'concat', 'multi-head', 'attention'],
   compare: ['attention'],

@@ -46,7 +46,7 @@ async function attention(exploration: Exploration, selection: Selection): Promis
   if (place === null) return [];
   const rows = tokensOf(exploration, place.queries).map(queryLabel);
   const columns = tokensOf(exploration, place.keys).map(keyLabel);
-  const oneHead = selection.tab === 'word' || selection.tab === 'matrix';
+  const oneHead = selection.tab === 'token' || selection.tab === 'matrix';
   const tables: Table[] = [];
   for (const what of ['scores', 'weights']) {
     const [tensor] = await exploration.several(`${place.name}.${what}`);

@@ -1,8 +1,8 @@
 // The selection, and its form in the URL after #: a link opens the same view.
 import { parseChanges, serialiseChanges } from './changes';
 
-export type Tab = 'word' | 'matrix' | 'heads' | 'compare';
-export const TABS: Tab[] = ['word', 'matrix', 'heads', 'compare'];
+export type Tab = 'token' | 'matrix' | 'heads' | 'compare';
+export const TABS: Tab[] = ['token', 'matrix', 'heads', 'compare'];
 
 /** Before the changes, after them, or the difference. */
 export type Shown = 'a' | 'b' | 'b-a';
@@ -52,7 +52,7 @@ export const DEFAULTS: Selection = {
   h: 0,
   q: 0,
   k: null,
-  tab: 'word',
+  tab: 'token',
   part: '',
   n: null,
   s: '',
