@@ -183,7 +183,8 @@ def test_sixty_tokens_and_512_columns_stay_fluid_under_changes():
     change = {"kind": "remove-head", "at": "encoder.layers.0.self_attention", "head": 1}
     views = {"whatif": address(change, v="whatif", **text)}
     views |= {
-        tab: address(change, v="attention", tab=tab, ab="b-a", **text) for tab in ("token", "matrix", "heads", "compare")
+        tab: address(change, v="attention", tab=tab, ab="b-a", **text)
+        for tab in ("token", "matrix", "heads", "compare")
     }
     with running(model, trace_tokens=64) as server:
         found = drive(server.port, "budget", {"hash": views["whatif"], "views": views})

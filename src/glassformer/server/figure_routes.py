@@ -8,8 +8,9 @@ from typing import Any
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from glassformer.errors import GlassformerError
+from glassformer.figure_catalogue import VIEWS
 from glassformer.inspection import explorer
-from glassformer.inspection.figures import VIEWS, FigureOptions
+from glassformer.inspection.figures import FigureOptions
 from glassformer.server.http_errors import HTTPError
 from glassformer.server.http_responses import IMMUTABLE, attachment, check_file_size
 from glassformer.server.middleware import FIGURE_POLICY
@@ -34,6 +35,7 @@ IMAGE_RESPONSE: dict[int | str, dict[str, Any]] = {
 }
 
 
+_VIEW_LIST = "; ".join(f"`{view.name}` ({view.summary})" for view in VIEWS.values())
 _meanings = cache(FigureOptions.meanings)
 
 
@@ -54,7 +56,7 @@ def routes(state: ServerState) -> APIRouter:
     async def figure(
         request: Request,
         id: str,
-        view: str = Path(description="Which figure.", json_schema_extra={"enum": [*VIEWS]}),
+        view: str = Path(description=f"What to draw: {_VIEW_LIST}.", json_schema_extra={"enum": [*VIEWS]}),
         kind: str = Path(description="The file format.", json_schema_extra={"enum": ["svg", "png"]}),
         at: str | None = _option("at"),
         head: str | None = _option("head", NUMBER),

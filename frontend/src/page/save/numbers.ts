@@ -1,4 +1,4 @@
-// The numbers of a view, as JSON and as CSV.
+// The numbers of a screen, as JSON and as CSV.
 import { keyLabel, queryLabel, tokensOf } from '../data/places';
 import { grid, joined, part, type Grid, type Tensor } from '../data/tensor';
 import type { Exploration } from '../data/trace';
@@ -13,7 +13,7 @@ export interface Table {
   values: (number | string | null)[][];
 }
 
-export async function numbersOfView(
+export async function numbersOfScreen(
   exploration: Exploration,
   selection: Selection,
   page: ParentNode,

@@ -1,4 +1,4 @@
-// The guided tour: the order of the views. The step bar, the map and the keys use this table.
+// The guided tour: the order of the screens. The step bar, the map and the keys use this table.
 import type { Kind } from '../data/places';
 import type { Exploration, Side } from '../data/trace';
 import { selectedPlace } from '../state/validSelection';

@@ -9,7 +9,7 @@ export const attention = {
     cross: 'Each target position attends to the encoder’s output: this is how the decoder reads the source.',
   } as Record<Kind, string>,
   tabs: { token: 'Token', matrix: 'Matrix', heads: 'Heads', compare: 'Compare' },
-  tablist: 'Views of this attention',
+  tablist: 'Tabs of this attention',
   query: 'query',
   token: {
     title: 'One token, one head, step by step',

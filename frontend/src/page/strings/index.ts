@@ -70,14 +70,14 @@ export const texts = {
   predicting: 'predicting',
   matricesFrom: (name: string) => `This what-if uses the matrices of ${name} instead of those shown.`,
   vectors: {
-    title: (view: string) => `${view}: B − A`,
+    title: (screen: string) => `${screen}: B − A`,
     intro:
-      'How much the changes affect each vector of this view: the length of the difference divided by the length of the vector before the changes. 0: nothing changed; 1 or 100 %: the difference is as long as the vector.',
+      'How much the changes affect each vector of this screen: the length of the difference divided by the length of the vector before the changes. 0: nothing changed; 1 or 100 %: the difference is as long as the vector.',
     all: 'Every step at every position',
     one: 'Steps of',
     step: 'step',
     share: '‖B − A‖ / ‖A‖',
-    none: 'This trace does not contain the vectors of this view.',
+    none: 'This trace does not contain the vectors of this screen.',
     says: (step: string, token: string, share: string) => `${step} of ${token}: changed by ${share}`,
     sizes: (before: number, after: number) =>
       `A has ${before} positions here and B ${after}, because the changes made a sentence longer or shorter: there is no difference to compute. Below is B.`,
@@ -102,20 +102,20 @@ export const texts = {
       'feed_forward_norm.output': 'norm',
     } as Record<string, string>,
   },
-  onlyAfter: 'This view has no difference to show. Below is B, after the changes.',
+  onlyAfter: 'This screen has no difference to show. Below is B, after the changes.',
 
   screen: { sentence, tokens, attention, sublayers, decoding, softmax, memory, whatif, beam, pronoun },
 
   save: {
     title: 'Save',
-    picture: 'A figure of this view',
+    picture: 'A figure of this screen',
     which: 'Figure',
     colours: 'Colours',
     light: 'light',
     dark: 'dark',
-    numbers: 'The numbers of this view',
-    noNumbers: 'This view has no numbers to save.',
-    noPicture: 'There is no figure of this view; its numbers can be saved.',
+    numbers: 'The numbers of this screen',
+    noNumbers: 'This screen has no numbers to save.',
+    noPicture: 'There is no figure of this screen; its numbers can be saved.',
     noServer: 'Figures are drawn by glassformer explore MODEL and glassformer figure MODEL.',
     story: 'The story page',
     storyHint: 'One page to read: every figure, with an explanation.',
@@ -127,19 +127,6 @@ export const texts = {
     notCopied: 'The browser did not allow copying: select the text and copy it yourself.',
     making: 'Preparing the file …',
     saved: (name: string) => `Saved as ${name}.`,
-    views: {
-      qkv: 'X × W = Q, K, V of one head',
-      'self-attention': 'softmax(Q Kᵀ / √K) V = Z of one head',
-      heads: 'Q, K and V of every head',
-      'heads-out': 'Z of every head',
-      concat: 'all Z concatenated, times W_O',
-      'multi-head': 'the whole attention',
-      'cross-attention': 'from encoder to decoder',
-      attention: 'attention weights',
-      'decoding-steps': 'decoding step by step',
-      beam: 'the search tree',
-      softmax: 'the most likely tokens',
-    } as Record<string, string>,
   },
 
   keyList: [
@@ -151,7 +138,7 @@ export const texts = {
     ['[ and ]', 'previous and next head'],
     ['Enter', 'show the computation of a cell; in the search tree: follow that hypothesis'],
     ['Space', 'in the search tree: show what was dropped there'],
-    ['S', 'save this view, its numbers, or everything'],
+    ['S', 'save this screen, its numbers, or everything'],
     ['?', 'this list'],
   ] as [string, string][],
 };

@@ -105,7 +105,7 @@ export const whatif = {
     shownHint: {
       a: 'before the changes',
       b: 'after the changes',
-      'b-a': 'the difference, where a view has one',
+      'b-a': 'the difference, where a screen has one',
     } as Record<string, string>,
   },
 };
