@@ -118,7 +118,7 @@ def routes(state: ServerState) -> APIRouter:
         request: Request,
         id: str,
         detail: str = Query(
-            "full", description="How much of the trace.", json_schema_extra={"enum": ["attention", "full"]}
+            "full", description="How much of the trace.", json_schema_extra={"enum": [*explorer.DETAILS]}
         ),
     ) -> Response:
         stored, served = state.store.get(id), state.service.served
