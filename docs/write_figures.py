@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from glassformer import Translator, load
+from glassformer.figure_catalogue import VIEWS
 from glassformer.inspection import Trace, inspect
-from glassformer.inspection.figures import VIEWS, Figure, figure
+from glassformer.inspection.figures import Figure, figure
 
 DIRECTORY = Path(__file__).with_name("figures")
 SENTENCE = "The animal didn't cross the street because it was too tired."

@@ -111,6 +111,10 @@ Terms: *source*, *target*, *memory* (the encoder's output); *query, key, value*;
 *weights* (after it), *context* (weights × values, the Z of the Illustrated Transformer), *output projection* (its W_O).
 Masks are boolean and called `visible`: True means that a position may be attended to.
 
+A *view* is a kind of figure, by its name in `glassformer.figure_catalogue` (`qkv`, `beam`); a *figure* is the picture
+of one trace in one view. The explorer consists of *screens*; that of attention has *tabs*. In a search tree, a
+hypothesis is *finished* when it has its last token.
+
 ## Dimensions
 
 | letter | meaning | option |

@@ -26,10 +26,10 @@ const TREE: BeamData = {
     node(1, 'd', 'outranked'),
     node(2, 'y', 'kept'),
     node(3, 'c', 'kept'),
-    node(5, '</s>', 'ended'),
-    node(6, '</s>', 'ended'),
+    node(5, '</s>', 'finished'),
+    node(6, '</s>', 'finished'),
   ],
-  ended: [8, 7],
+  finished: [8, 7],
   followed: 8,
 };
 

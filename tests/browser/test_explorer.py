@@ -43,7 +43,7 @@ def number(text: str) -> float:
 
 def test_numbers_on_the_page_are_those_of_the_trace(port, trace):
     views = [
-        {"hash": address(v="attention", at=at, h=head, q=query, tab="word"), "rows": "[data-query-steps] tbody"}
+        {"hash": address(v="attention", at=at, h=head, q=query, tab="token"), "rows": "[data-query-steps] tbody"}
         for at, (head, query) in PLACES.items()
     ]
     views.append({"hash": address(v="tokens", q=10), "rows": "[data-numbers] tbody"})
@@ -138,7 +138,7 @@ def test_any_shape_has_all_its_attentions_with_its_numbers(options):
     names = [name.removesuffix(".weights") for name in trace if name.endswith("_attention.weights")]
     places = [
         {
-            "hash": address(v="attention", at=at, h=1, q=2, tab="word", s=text, t=text, b=1),
+            "hash": address(v="attention", at=at, h=1, q=2, tab="token", s=text, t=text, b=1),
             "rows": "[data-query-steps] tbody",
         }
         for at in names
@@ -169,10 +169,10 @@ def test_sixty_tokens_and_512_columns_stay_fluid():
     views = {"tokens": address(v="tokens", at=at, **sentence), "memory": address(v="memory", at=at, **sentence)}
     views |= {
         tab: address(v="attention", at=at, h=1, q=5, tab=tab, **sentence)
-        for tab in ("word", "matrix", "heads", "compare")
+        for tab in ("token", "matrix", "heads", "compare")
     }
     with running(model, trace_tokens=64) as server:
-        found = drive(server.port, "budget", {"hash": views["word"], "views": views})
+        found = drive(server.port, "budget", {"hash": views["token"], "views": views})
     assert found["paint"] < 1000
     assert max(found["nodes"].values()) < 5000, found["nodes"]
     assert max(found["redraw"].values()) < 50, found["redraw"]

@@ -50,7 +50,7 @@ def test_every_step_by_keys_alone_without_a_network(whole, look):
 
 def test_numbers_in_the_file_are_those_of_the_trace(whole, trace):
     at = "encoder.layers.1.self_attention"
-    views = [{"hash": f"#v=attention&at={at}&h=1&q=10&tab=word", "rows": "[data-query-steps] tbody"}]
+    views = [{"hash": f"#v=attention&at={at}&h=1&q=10&tab=token", "rows": "[data-query-steps] tbody"}]
     [found] = drive(whole, "read", views)
     shown = [float(row[4]) for row in found["table"]]
     assert shown == pytest.approx(trace[f"{at}.weights"][1, 10].tolist(), abs=5e-4)
@@ -125,7 +125,7 @@ def test_the_dialog_saves_figures_numbers_and_everything(trace, tmp_path):
     tables = json.loads(files["json"])
     assert tables["model"] == "street"
     assert len(tables["tables"]) == 2
-    assert b"glassformer-saved" in files["html"]
+    assert b"glassformer-trace" in files["html"]
     assert "story-decoder.layers.1.cross_attention-head2" in names["story"]
     assert files["story"].decode() == trace.story(name="street", at=at, head=2, token=8).html
 
@@ -144,9 +144,7 @@ def test_a_widget_in_a_page_that_imitates_vs_code(trace, tmp_path):
     page.write_text(
         f'<!doctype html><html lang="en"><title>host</title>{style}<body class="vscode-dark"><p class=outside>.'
     )
-    carried = packed(trace, name="street")
-    parts = {"/saved.json": carried.about.encode(), "/saved.gz": carried.numbers}
-    answers = {path: base64.b64encode(content).decode() for path, content in parts.items()}
+    answers = {"/trace.gz": base64.b64encode(packed(trace, name="street")).decode()}
     given = tmp_path / "given.json"
     given.write_text(json.dumps({"script": script(), "answers": answers}))
     found = drive(page.as_uri(), "widget", {"from": str(given)})

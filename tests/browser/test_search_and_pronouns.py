@@ -40,8 +40,8 @@ def selected(hash_: str) -> dict[str, str]:
 
 def branching(tree) -> int:
     """The first node of the second hypothesis that is not in the best one."""
-    best = set(tree.path(tree.ended[0]))
-    return next(node for node in tree.path(tree.ended[1]) if node not in best)
+    best = set(tree.path(tree.finished[0]))
+    return next(node for node in tree.path(tree.finished[1]) if node not in best)
 
 
 def test_the_tree_has_the_searchs_numbers_and_is_navigated_by_keys(port, street, tree):
@@ -56,11 +56,11 @@ def test_the_tree_has_the_searchs_numbers_and_is_navigated_by_keys(port, street,
             log_p, score = map(number, written)
             assert log_p == pytest.approx(tree.log_probability[node], abs=SHOWN)
             assert score == pytest.approx(tree.score[node], abs=SHOWN)
-    assert sorted(found["best"]) == [0, *tree.path(tree.ended[0])]
+    assert sorted(found["best"]) == [0, *tree.path(tree.finished[0])]
     assert found["badges"]
     assert max(found["badges"]) < 1e-9
 
-    best = tree.path(tree.ended[0])
+    best = tree.path(tree.finished[0])
     moves = {step["key"]: step for step in found["moves"][:5]}
     assert [step["node"] for step in found["moves"][:5]] == [0, best[0], best[1], best[0], best[-1]]
     assert moves["Home"]["why"] == "the start"
@@ -68,8 +68,8 @@ def test_the_tree_has_the_searchs_numbers_and_is_navigated_by_keys(port, street,
         assert step["why"].startswith(tree.why(step["node"])), step
         assert step["focus"] == "tree"
     last = found["moves"][-1]
-    if any(last["node"] in tree.path(end) for end in tree.ended):
-        which = next(i for i, end in enumerate(tree.ended) if last["node"] in tree.path(end))
+    if any(last["node"] in tree.path(end) for end in tree.finished):
+        which = next(i for i, end in enumerate(tree.finished) if last["node"] in tree.path(end))
         assert selected(last["hash"]).get("y", "0") == str(which)
 
     path = tree.tokens(leaves)
@@ -91,7 +91,7 @@ def test_another_hypothesis_is_followed_by_every_screen(port, street, tree):
     assert selected(step["hash"])["q"] == str(len(tree.path(node)) - 1)
     assert found["translation"].replace(" ", "") == "".join(piece.lstrip("▁") for piece in second.target)
     at, query = "decoder.layers.1.cross_attention", len(tree.path(node)) - 1
-    view = {"hash": address(v="attention", at=at, h=0, q=query, tab="word", y=1), "rows": "[data-query-steps] tbody"}
+    view = {"hash": address(v="attention", at=at, h=0, q=query, tab="token", y=1), "rows": "[data-query-steps] tbody"}
     [table] = drive(port, "read", [view])
     weights = second[f"{at}.weights"][0, query].tolist()
     assert [number(row[4]) for row in table["table"]] == pytest.approx(weights, abs=SHOWN)
@@ -103,13 +103,13 @@ def test_finished_hypotheses_are_re_ranked_by_the_formula(port, tree):
     for penalty, seen in zip(penalties, found, strict=True):
         scores = {
             node: penalised(tree.hypothesis(node).log_probability, len(tree.path(node)), penalty / 100)
-            for node in tree.ended
+            for node in tree.finished
         }
-        order = sorted(tree.ended, key=lambda node: (-scores[node], node))
+        order = sorted(tree.finished, key=lambda node: (-scores[node], node))
         assert [number(row[5]) for row in seen["rows"]] == pytest.approx([scores[n] for n in order], abs=SHOWN)
         assert sorted(seen["best"]) == [0, *tree.path(order[0])]
     own = [row[1][:1] for row in found[2]["rows"]]
-    assert own == [str(place + 1) for place in range(len(tree.ended))]  # 1.00 is the search's own
+    assert own == [str(place + 1) for place in range(len(tree.finished))]  # 1.00 is the search's own
 
 
 def test_pronoun_resolution_has_pythons_numbers_and_verdict(port, street):

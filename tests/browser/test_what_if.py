@@ -102,7 +102,7 @@ def test_views_under_changes_have_no_barrier_and_say_the_difference(port, look, 
     own = inspect(translator).what_if(before, inspect(translator).word_replacement(before, "tired", "wide")).after
     views = [
         {"v": "whatif", "r": before.translation},
-        {"v": "attention", "at": CROSS, "h": 1, "q": 8, "tab": "word", "ab": "b-a"},
+        {"v": "attention", "at": CROSS, "h": 1, "q": 8, "tab": "token", "ab": "b-a"},
         {"v": "attention", "at": CROSS, "h": 1, "q": 8, "k": 1, "tab": "matrix", "ab": "b-a"},
         {"v": "attention", "at": SELF, "h": 1, "q": 8, "tab": "heads", "ab": "b-a"},
         {"v": "attention", "at": SELF, "q": 8, "tab": "compare", "ab": "b-a"},
@@ -136,7 +136,7 @@ def test_views_under_changes_have_no_barrier_and_say_the_difference(port, look, 
             assert number(by) == pytest.approx(change, rel=0.01, abs=6e-3)
             assert number(share.removesuffix(" %")) == pytest.approx(100 * change / then, abs=0.6)
     assert sentence["words"] == [["es", "sie"], ["müde", "breit"]]
-    scores = [[trace.tree.score[node] for node in trace.tree.ended] for trace in (own, before)]
+    scores = [[trace.tree.score[node] for node in trace.tree.finished] for trace in (own, before)]
     assert [number(row[2]) for row in search["finished"] if row[2] != "—"] == pytest.approx(scores[0], abs=SHOWN)
     assert [number(row[1]) for row in search["finished"] if row[1] != "—"] == pytest.approx(scores[1], abs=SHOWN)
     ranked = {(one.at, one.head): one.loss for one in inspect(translator).rank_heads([SENTENCE], [before.translation])}
@@ -158,7 +158,7 @@ def test_views_under_changes_have_no_barrier_and_say_the_difference(port, look, 
 def test_other_kinds_of_models(options):
     change = {"kind": "remove-head", "at": "decoder.layers.0.cross_attention", "head": 1}
     text = {"s": WORDS, "t": WORDS}
-    views = [{"v": "whatif", **text}, {"v": "attention", "tab": "word", "ab": "b-a", **text}]
+    views = [{"v": "whatif", **text}, {"v": "attention", "tab": "token", "ab": "b-a", **text}]
     views += [{"v": view, "ab": "b-a", **text} for view in ("tokens", "sublayers", "memory", "decoding")]
     with running(served("plain", **options)) as server:
         hashes = [address(change, **view) for view in views]
@@ -183,7 +183,8 @@ def test_sixty_tokens_and_512_columns_stay_fluid_under_changes():
     change = {"kind": "remove-head", "at": "encoder.layers.0.self_attention", "head": 1}
     views = {"whatif": address(change, v="whatif", **text)}
     views |= {
-        tab: address(change, v="attention", tab=tab, ab="b-a", **text) for tab in ("word", "matrix", "heads", "compare")
+        tab: address(change, v="attention", tab=tab, ab="b-a", **text)
+        for tab in ("token", "matrix", "heads", "compare")
     }
     with running(model, trace_tokens=64) as server:
         found = drive(server.port, "budget", {"hash": views["whatif"], "views": views})
@@ -210,7 +211,7 @@ def test_no_badge_claims_a_step_that_a_change_has_replaced(port):
     views = [
         {"v": "attention", "at": at, "h": head, "q": 3, "tab": tab}
         for at, head in ((SELF, 1), (CROSS, 2), (CROSS, 0))
-        for tab in ("word", "matrix", "heads")
+        for tab in ("token", "matrix", "heads")
     ]
     views.append({"v": "memory"})
     seen = drive(port, "under", {"look": {}, "hashes": [address(*changes, **view) for view in views]})

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load as read_tensors
 
-from glassformer.inspection.figures import VIEWS
+from glassformer.figure_catalogue import VIEWS
 from tests.server.running import WORDS, running, served
 
 

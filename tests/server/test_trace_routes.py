@@ -8,11 +8,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.numpy import load as read_tensors
 
+from glassformer.decoding.search_tree import FATES
 from glassformer.inspection import Trace, inspect
 from glassformer.inspection.interventions.changes import RemoveHead
+from glassformer.inspection.tracing.trace_file import as_float16, safetensors_bytes, tree_tensors
 from glassformer.inspection.tracing.trace_manifest import TensorGroup, group_layers, tensor_names
-from glassformer.server.tensor_slices import TensorSlice, cut, summary
+from glassformer.server.tensor_slices import summary
 from glassformer.server.translation_service import open_served_model
 from tests.examples import max_examples
 from tests.server.running import WORDS, running, served
@@ -39,8 +42,8 @@ def trace():
 
 
 def numbers(answer) -> np.ndarray:
-    shape = [int(size) for size in answer.headers["x-shape"].split(",")]
-    return np.frombuffer(answer.body, answer.headers["x-dtype"]).reshape(shape)
+    [values] = read_tensors(answer.body).values()
+    return values
 
 
 def names(entries) -> list[str]:
@@ -51,8 +54,9 @@ def test_every_tensor_of_a_trace_comes_bit_for_bit(server, manifest, trace):
     assert sorted(names(manifest["tensors"])) == sorted(trace)
     for name in trace:
         answer = server.get(f"/api/explore/{manifest['id']}/tensor/{name}")
-        assert answer.headers["x-axes"] == " ".join(trace.axes(name))
         assert "immutable" in answer.headers["cache-control"]
+        assert [*read_tensors(answer.body)] == [name]
+        assert numbers(answer).dtype == trace[name].numpy().dtype
         assert np.array_equal(numbers(answer), trace[name].numpy(), equal_nan=True), name
 
 
@@ -76,14 +80,20 @@ def test_the_manifest_says_what_the_trace_is_of(server, manifest, trace):
     assert manifest["log_probabilities"] == pytest.approx(trace.log_probabilities)
     assert manifest["config"] == json.loads(json.dumps(trace.config.model_dump(mode="json")))
     assert manifest["tree"]["nodes"] == len(trace.tree)
-    assert [one["node"] for one in manifest["tree"]["finished"]] == trace.tree.ended[:16]
+    assert [one["node"] for one in manifest["tree"]["finished"]] == trace.tree.finished[:16]
     assert server.get(f"/api/explore/{manifest['id']}").json() == manifest
-    tree = server.get(f"/api/explore/{manifest['id']}/tree").json()
-    assert tree["parent"] == trace.tree.parent
-    assert tree["token"] == trace.tree.token
-    assert tree["fate"] == trace.tree.fate
     for side in ("source", "target"):
         assert all(first < end for first, end in manifest[side]["words"])
+
+
+def test_the_search_tree_comes_as_it_is_in_a_trace_file(server, manifest, trace):
+    sent = server.get(f"/api/explore/{manifest['id']}/tree")
+    assert sent.body == safetensors_bytes(tree_tensors(trace.tree))
+    tree = read_tensors(sent.body)
+    assert tree["search.parent"].tolist() == trace.tree.parent
+    assert tree["search.token"].tolist() == trace.tree.token
+    assert tree["search.score"].tolist() == trace.tree.score
+    assert [FATES[code] for code in tree["search.fate"]] == trace.tree.fate
 
 
 def test_a_manifest_is_small_however_deep_the_model_is():
@@ -110,6 +120,7 @@ def test_weights_come_bit_for_bit_under_every_name(server, manifest):
     assert sorted(names(manifest["parameters"])) == sorted(own)
     for name, weight in own.items():
         answer = server.get(f"/api/weight/{name}")
+        assert [*read_tensors(answer.body)] == [f"parameters.{name}"]
         assert np.array_equal(numbers(answer), weight.detach().numpy())
     answer = server.get("/api/weight/encoder.embedding.weight?rows=5")
     assert np.array_equal(numbers(answer), own["encoder.embedding.weight"].detach()[5:6].numpy())
@@ -133,9 +144,8 @@ def test_a_summary_has_the_largest_of_every_block(rows, columns, to_rows, to_col
 
 
 def test_numbers_that_float16_does_not_hold_stay_float32():
-    found = cut(torch.tensor([1e6, -torch.inf]), TensorSlice(half=True), 1000)
-    assert found.dtype == "float32"
-    assert cut(torch.tensor([1.0, -torch.inf]), TensorSlice(half=True), 1000).dtype == "float16"
+    assert as_float16(torch.tensor([1e6, -torch.inf])).dtype == torch.float32
+    assert as_float16(torch.tensor([1.0, -torch.inf])).dtype == torch.float16
 
 
 def test_layers_are_grouped_and_ungrouped():
@@ -156,10 +166,10 @@ def test_a_given_target_is_looked_at_and_has_no_search(server):
 
 
 def test_a_hypothesis_of_the_search_can_be_followed(server, trace):
-    ended = trace.tree.ended
-    if len(ended) > 1:
+    finished = trace.tree.finished
+    if len(finished) > 1:
         found = server.post("/api/explore", {"text": WORDS, "beam": 3, "hypothesis": 1}).json()
-        assert found["target"]["ids"] == trace.tree.tokens(ended[1])
+        assert found["target"]["ids"] == trace.tree.tokens(finished[1])
     server.post("/api/explore", {"text": WORDS, "hypothesis": 10_000}).is_refused(422)
     server.post("/api/explore", {"text": "   "}).is_refused(422)
 

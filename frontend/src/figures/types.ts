@@ -100,7 +100,7 @@ export interface DecodingStepsData {
   recurrent: boolean;
 }
 
-export type Fate = 'start' | 'kept' | 'ended' | 'outranked' | 'displaced' | 'abandoned';
+export type Fate = 'start' | 'kept' | 'finished' | 'outranked' | 'displaced' | 'abandoned';
 
 export interface BeamNode {
   parent: number;
@@ -115,7 +115,7 @@ export interface BeamData {
   lengthPenalty: number;
   nodes: BeamNode[];
   /** Nodes of the finished hypotheses, best first. */
-  ended: number[];
+  finished: number[];
   /** Last node of the hypothesis that was traced. */
   followed: number | null;
 }

@@ -1,10 +1,10 @@
 // Entry point of the explorer without its server, as one script: in a saved file, and in a notebook cell.
 import { mount, unmount } from 'svelte';
 import App from './App.svelte';
-import { httpApi, type Fetcher } from './data/api';
-import type { Host, SavedTrace } from './data/host';
+import { httpApi } from './data/api';
+import type { Host } from './data/host';
 import { messageFetch, type Messages } from './data/messages';
-import { fromBase64, openSavedTrace, type SavedTraceInfo } from './data/savedTrace';
+import { fromBase64, openSavedTrace } from './data/savedTrace';
 import type { Selection } from './state/selection';
 import { fitFrameHeight } from './state/frame';
 import { adoptTheme } from './theme/theme.svelte';
@@ -20,12 +20,10 @@ function addStyles(root: Document | ShadowRoot): void {
   adoptTheme(root);
 }
 
-/** A page of `Trace.to_html`: description and tensors are in two elements of the page. */
-function openSaved(about: HTMLElement): void {
-  const text = (id: string) => document.getElementById(id)?.textContent ?? '';
+/** A page of `Trace.to_html`: the packed trace is in an element of the page. */
+function openSaved(packed: HTMLElement): void {
   const ownsWindow = location.protocol !== 'about:'; // otherwise it is in a frame, whose URL is not its own
-  const saved = () =>
-    openSavedTrace(JSON.parse(about.textContent ?? '') as SavedTraceInfo, fromBase64(text('glassformer-trace')));
+  const saved = () => openSavedTrace(fromBase64(packed.textContent ?? ''));
   addStyles(document);
   mount(App, {
     target: document.getElementById('page') as HTMLElement,
@@ -36,12 +34,6 @@ function openSaved(about: HTMLElement): void {
 
 interface Widget extends Messages {
   get(name: 'start' | 'saved'): unknown;
-}
-
-async function savedTraceFrom(fetcher: Fetcher): Promise<SavedTrace> {
-  const about = (await (await fetcher('/saved.json')).json()) as SavedTraceInfo;
-  const packed = await (await fetcher('/saved.gz')).arrayBuffer();
-  return openSavedTrace(about, new Uint8Array(packed));
 }
 
 /** Keeps key presses from JupyterLab, except with Ctrl: Ctrl+S still saves the notebook. */
@@ -61,9 +53,10 @@ function render({ model, el }: { model: Widget; el: HTMLElement }): () => void {
   root.append(target);
   addStyles(root);
   const { fetch: fetcher, close } = messageFetch(model);
+  const saved = async () => openSavedTrace(new Uint8Array(await (await fetcher('/trace.gz')).arrayBuffer()));
   const host: Host = {
     api: model.get('saved') ? null : httpApi('', fetcher),
-    saved: model.get('saved') ? () => savedTraceFrom(fetcher) : null,
+    saved: model.get('saved') ? saved : null,
     start: model.get('start') as Partial<Selection>,
     ownsWindow: false,
     keys: target,
@@ -79,5 +72,5 @@ function render({ model, el }: { model: Widget; el: HTMLElement }): () => void {
 
 export default { render };
 
-const about = document.getElementById('glassformer-saved');
-if (about !== null) openSaved(about);
+const packed = document.getElementById('glassformer-trace');
+if (packed !== null) openSaved(packed);

@@ -2,16 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Fate } from '../../src/figures/types';
 import { readSafetensors } from '../../src/page/data/safetensors';
-import { fileSource } from '../../src/page/data/source';
-import {
-  pathOf,
-  penalised,
-  ranked,
-  treeFromResponse,
-  scoresOf,
-  treeFromFile,
-  type SearchTree,
-} from '../../src/page/data/searchTree';
+import type { Manifest } from '../../src/page/data/manifest';
+import { pathOf, penalised, ranked, scoresOf, readTree, type SearchTree } from '../../src/page/data/searchTree';
 import { CELL, layoutTree, droppedOf, isDropped, nextNode } from '../../src/page/screens/beam/treeLayout';
 import { textOf, hypothesisThrough, fateText } from '../../src/page/screens/beam/nodes';
 
@@ -27,7 +19,7 @@ function searched(size: number, steps: number, penalty: number): SearchTree {
     log_probability: [0],
     score: [0],
     fate: ['start'],
-    ended: [],
+    finished: [],
     length_penalty: penalty,
     limit: steps,
   };
@@ -52,7 +44,7 @@ function searched(size: number, steps: number, penalty: number): SearchTree {
       const kept = !way.ends && next.length < size;
       const fate: Fate =
         way.ends && rank < size
-          ? 'ended'
+          ? 'finished'
           : kept
             ? step === steps - 1 && chance() < 0.3
               ? 'abandoned'
@@ -68,8 +60,8 @@ function searched(size: number, steps: number, penalty: number): SearchTree {
     });
     growing = next;
   }
-  tree.ended = tree.fate.flatMap((fate, node) => (fate === 'ended' ? [node] : []));
-  tree.ended.sort((a, b) => (tree.score[b] as number) - (tree.score[a] as number) || a - b);
+  tree.finished = tree.fate.flatMap((fate, node) => (fate === 'finished' ? [node] : []));
+  tree.finished.sort((a, b) => (tree.score[b] as number) - (tree.score[a] as number) || a - b);
   return tree;
 }
 
@@ -78,7 +70,7 @@ const TREES = [searched(1, 6, 0), searched(3, 8, 1), searched(5, 60, 1), searche
 describe.each(TREES.map((tree) => ({ tree, nodes: tree.parent.length })))('a tree of $nodes nodes', ({ tree }) => {
   it('has scores that follow from its log-probabilities, and with its own penalty its own order', () => {
     expect(scoresOf(tree, tree.length_penalty)).toEqual(tree.score);
-    expect(ranked(tree, tree.length_penalty).map(({ node }) => node)).toEqual(tree.ended);
+    expect(ranked(tree, tree.length_penalty).map(({ node }) => node)).toEqual(tree.finished);
   });
 
   it('is re-ranked by sum / length ** penalty, and by the sum alone without a penalty', () => {
@@ -90,7 +82,7 @@ describe.each(TREES.map((tree) => ({ tree, nodes: tree.parent.length })))('a tre
         expect(score).toBeCloseTo(sum / path.length ** penalty, 10);
       }
       expect(order.map(({ score }) => score)).toEqual(order.map(({ score }) => score).sort((a, b) => b - a));
-      expect(new Set(order.map(({ node }) => node))).toEqual(new Set(tree.ended));
+      expect(new Set(order.map(({ node }) => node))).toEqual(new Set(tree.finished));
     }
   });
 
@@ -152,8 +144,8 @@ describe.each(TREES.map((tree) => ({ tree, nodes: tree.parent.length })))('a tre
     expect(dropped.reduce((sum, one) => sum + one, 0)).toBe(
       tree.fate.filter((_, node) => isDropped(tree, node)).length,
     );
-    tree.ended.forEach((end, place) => {
-      expect(fateText(tree, end)).toMatch(new RegExp(`^finished.*, number ${place + 1} of ${tree.ended.length}$`));
+    tree.finished.forEach((end, place) => {
+      expect(fateText(tree, end)).toMatch(new RegExp(`^finished.*, number ${place + 1} of ${tree.finished.length}$`));
       expect(hypothesisThrough(tree, end, 0)).toBe(place);
       expect(textOf(tree, pathOf(tree, end))).not.toContain('▁');
       expect(pathOf(tree, end).filter((node) => hypothesisThrough(tree, node, place) !== place)).toEqual([]);
@@ -161,17 +153,23 @@ describe.each(TREES.map((tree) => ({ tree, nodes: tree.parent.length })))('a tre
     const silent = tree.fate.filter(
       (fate, node) =>
         (isDropped(tree, node) && hypothesisThrough(tree, node, 0) !== null) ||
-        (fate !== 'ended' && !fateText(tree, node)),
+        (fate !== 'finished' && !fateText(tree, node)),
     );
     expect(silent).toEqual([]);
   });
 });
 
-/** A file as `Trace.save` writes one, with the tensors of a search only. */
+const manifestOf = (tree: SearchTree) =>
+  ({
+    start_token: '<s>',
+    pieces: Object.fromEntries(tree.token.slice(1).map((id, i) => [String(id), tree.piece[i + 1]])),
+    search: { length_penalty: tree.length_penalty },
+    tree: { limit: tree.limit },
+  }) as Manifest;
+
+/** A file as the server sends it, with the tensors of a search only. */
 function saved(tree: SearchTree): ArrayBuffer {
-  const fates: Fate[] = ['start', 'kept', 'ended', 'outranked', 'displaced', 'abandoned'];
-  const pieces = Object.fromEntries(tree.token.slice(1).map((id, i) => [String(id), tree.piece[i + 1]]));
-  const about = { start_token: '<s>', pieces, search: { length_penalty: tree.length_penalty }, limit: tree.limit };
+  const fates: Fate[] = ['start', 'kept', 'finished', 'outranked', 'displaced', 'abandoned'];
   const parts: [string, string, Uint8Array][] = [
     ['search.parent', 'I32', new Uint8Array(Int32Array.from(tree.parent).buffer)],
     ['search.token', 'I32', new Uint8Array(Int32Array.from(tree.token).buffer)],
@@ -179,7 +177,7 @@ function saved(tree: SearchTree): ArrayBuffer {
     ['search.score', 'F64', new Uint8Array(Float64Array.from(tree.score).buffer)],
     ['search.fate', 'U8', Uint8Array.from(tree.fate.map((fate) => fates.indexOf(fate)))],
   ];
-  const list: Record<string, unknown> = { __metadata__: { 'glassformer.trace': JSON.stringify(about) } };
+  const list: Record<string, unknown> = {};
   let end = 0;
   for (const [name, dtype, bytes] of parts)
     list[name] = { dtype, shape: [tree.parent.length], data_offsets: [end, (end += bytes.length)] };
@@ -196,23 +194,18 @@ function saved(tree: SearchTree): ArrayBuffer {
 }
 
 describe('a tree in a file', () => {
-  it('is the one that was saved, to the last digit', async () => {
+  it('is the one that was saved, to the last digit, with -∞', () => {
     const tree = { ...searched(2, 7, 1) };
     tree.token = tree.token.map((_, node) => node); // every token has one piece
-    expect(await fileSource(readSafetensors(saved(tree))).tree()).toEqual(tree);
+    tree.log_probability[tree.parent.length - 1] = tree.score[tree.parent.length - 1] = -Infinity;
+    expect(readTree(readSafetensors(saved(tree)), manifestOf(tree))).toEqual(tree);
   });
 
-  it('is null if the target was given, and refused if a parent comes after its child', () => {
-    const empty = readSafetensors(new Uint8Array([2, 0, 0, 0, 0, 0, 0, 0, 0x7b, 0x7d]).buffer);
-    expect(treeFromFile(empty)).toBeNull();
+  it('is refused if it is absent, or if a parent comes after its child', () => {
     const tree = searched(2, 4, 1);
+    const empty = readSafetensors(new Uint8Array([2, 0, 0, 0, 0, 0, 0, 0, 0x7b, 0x7d]).buffer);
+    expect(() => readTree(empty, manifestOf(tree))).toThrow('search tree is invalid');
     tree.parent[1] = 3;
-    expect(() => treeFromFile(readSafetensors(saved(tree)))).toThrow('search tree is invalid');
-  });
-
-  it('may contain -∞ when it comes from the server', () => {
-    const tree = searched(1, 3, 1);
-    const sent = { ...tree, log_probability: [0, null], score: [0, null] };
-    expect(treeFromResponse(sent).score).toEqual([0, -Infinity]);
+    expect(() => readTree(readSafetensors(saved(tree)), manifestOf(tree))).toThrow('search tree is invalid');
   });
 });

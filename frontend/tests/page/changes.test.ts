@@ -139,7 +139,7 @@ describe('a difference', () => {
     expect(movedWeight(minus(after, before))).toBe(0.5);
   });
   it('needs the same shape', () => {
-    const tensor = (...shape: number[]) => ({ values: new Float32Array(), shape, axes: [] });
+    const tensor = (...shape: number[]) => ({ values: new Float32Array(), shape });
     expect(sameShape(tensor(2, 3), tensor(2, 3))).toBe(true);
     expect(sameShape(tensor(2, 3), tensor(2, 4))).toBe(false);
   });

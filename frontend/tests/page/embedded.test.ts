@@ -3,14 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { sliceTensor } from '../../src/page/data/tensorSlice';
 import { messageFetch, type Messages } from '../../src/page/data/messages';
 import { fromBase64, openSavedTrace } from '../../src/page/data/savedTrace';
-import type { Manifest, ModelInfo } from '../../src/page/data/manifest';
 import type { Tensor } from '../../src/page/data/tensor';
 import { asCsv, type Table } from '../../src/page/save/numbers';
 
 const tensor = (shape: number[]): Tensor => ({
   values: Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => i - 5),
   shape,
-  axes: [],
 });
 
 describe('slices of a tensor', () => {
@@ -72,7 +70,11 @@ describe('requests over messages', () => {
 /** A safetensors file with one number under two names, in gzip and base64. */
 async function saved(): Promise<string> {
   const entry = { dtype: 'F32', shape: [1], data_offsets: [0, 4] };
-  const header = { __metadata__: { 'glassformer.trace': '{"same": {"b": "a"}}' }, a: entry, 'parameters.w': entry };
+  const about = {
+    same: { b: 'a' },
+    page: { manifest: { shared: { tied: 'w' } }, model: { name: 'small' }, half: false },
+  };
+  const header = { __metadata__: { 'glassformer.trace': JSON.stringify(about) }, a: entry, 'parameters.w': entry };
   const list = new TextEncoder().encode(JSON.stringify(header));
   const file = new Uint8Array(8 + list.length + 4);
   new DataView(file.buffer).setBigUint64(0, BigInt(list.length), true);
@@ -84,8 +86,8 @@ async function saved(): Promise<string> {
 
 describe('a saved trace', () => {
   it('is decompressed, and shared tensors are found by each name', async () => {
-    const about = { manifest: { shared: { tied: 'w' } } as unknown as Manifest, model: {} as ModelInfo, half: false };
-    const { source } = await openSavedTrace(about, fromBase64(await saved()));
+    const { source, model } = await openSavedTrace(fromBase64(await saved()));
+    expect(model.name).toBe('small');
     expect((await source.tensor('b')).values[0]).toBe(1.5);
     expect((await source.weight('tied'))?.values[0]).toBe(1.5);
     expect(await source.weight('other')).toBeNull();

@@ -130,7 +130,6 @@ const chance = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
 const some = (...shape: number[]): Tensor => ({
   values: Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, () => 2 * chance() - 1),
   shape,
-  axes: [],
 });
 function attention(heads: number, size: number): Tensor {
   const found = some(heads, size, size);

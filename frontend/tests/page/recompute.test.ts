@@ -87,7 +87,7 @@ describe('a difference', () => {
 
 describe('heads', () => {
   it('are concatenated when joined', () => {
-    const tensor = { values: Float32Array.from({ length: 24 }, (_, i) => i), shape: [2, 3, 4], axes: ['H', 'T', 'K'] };
+    const tensor = { values: Float32Array.from({ length: 24 }, (_, i) => i), shape: [2, 3, 4] };
     const found = joined(tensor);
     expect([found.rows, found.cols]).toEqual([3, 8]);
     for (let t = 0; t < 3; t++)

@@ -19,14 +19,14 @@ describe('a selection', () => {
   });
 
   it('is read from a documented URL', () => {
-    const found = fromHash('#v=attention&at=encoder.layers.1.self_attention&h=1&q=10&tab=word');
+    const found = fromHash('#v=attention&at=encoder.layers.1.self_attention&h=1&q=10&tab=token');
     expect(found).toEqual({
       ...DEFAULTS,
       v: 'attention',
       at: 'encoder.layers.1.self_attention',
       h: 1,
       q: 10,
-      tab: 'word',
+      tab: 'token',
     });
   });
 

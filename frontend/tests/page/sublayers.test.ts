@@ -198,8 +198,8 @@ describe('the residual connection of a sub-layer', () => {
     ];
     const source: Source = {
       live: false,
-      tree: async () => null,
-      tensor: async (name) => (requested.push(name), { values: one(4), shape: [2, 2], axes: [] }),
+      tree: () => Promise.reject(new Error('no tree')),
+      tensor: async (name) => (requested.push(name), { values: one(4), shape: [2, 2] }),
       weight: async () => null,
     };
     const manifest = {
@@ -272,12 +272,12 @@ describe('the output', () => {
 });
 
 describe('a row of a tensor', () => {
-  const whole: Tensor = { values: Float32Array.from({ length: 6 }, (_, i) => i), shape: [3, 2], axes: [] };
+  const whole: Tensor = { values: Float32Array.from({ length: 6 }, (_, i) => i), shape: [3, 2] };
   const manifest = { tensors: [{ name: 'logits', shape: [3, 2] }], parameters: [], shared: {}, pieces: { 7: '▁it' } };
   const from = (tensor: Source['tensor']) =>
     new Exploration(manifest as unknown as Manifest, {
       live: false,
-      tree: async () => null,
+      tree: () => Promise.reject(new Error('no tree')),
       tensor,
       weight: async () => null,
     });

@@ -8,30 +8,18 @@ import typer
 from glassformer.cli.common.help_pages import AS_WRITTEN
 from glassformer.cli.common.search_options import Model, Sentence, SourceLanguage, TargetLanguage
 from glassformer.errors import GlassformerError, SettingsError
+from glassformer.figure_catalogue import VIEWS, options_for_view
 
 if TYPE_CHECKING:
     from glassformer.inspection import Trace
 
-VIEWS = {
-    "qkv": "X × W_Q = Q, X × W_K = K, X × W_V = V, for one head",
-    "self-attention": "softmax(Q Kᵀ / √K) V = Z, for one head",
-    "heads": "the Q, K and V of every head",
-    "heads-out": "the Z of every head, and its contribution to the output",
-    "concat": "all Z concatenated, times W_O",
-    "multi-head": "the whole attention, from input to output",
-    "cross-attention": "K and V of each decoder layer, from the encoder's output",
-    "attention": "the attention weights of one head, or of all",
-    "decoding-steps": "decoding step by step, with both key/value caches",
-    "beam": "the search tree",
-    "softmax": "the most likely tokens at one target position",
-}
-"""Views of figures with descriptions; a copy of those in `inspection.figures`, so that --help imports no torch.
-
-A test compares them."""
 STORY = "story"
 VIEW_LIST = "\n".join(
-    f"  {view:<16}{meaning}"
-    for view, meaning in [*VIEWS.items(), (STORY, "all of these on one page, with text: FILE.html")]
+    f"  {name:<16}{summary}"
+    for name, summary in [
+        *((view.name, view.summary) for view in VIEWS.values()),
+        (STORY, "all of these on one page, with text: FILE.html"),
+    ]
 )
 
 
@@ -107,7 +95,7 @@ def figure(
 def _draw_all(trace: "Trace", directory: Path, options: dict[str, Any]) -> None:
     """Draw every view of a trace; a view that cannot be drawn is reported, and the others go on."""
     from glassformer.atomic_directory import make_directory
-    from glassformer.inspection.figures import figure, options_for_view
+    from glassformer.inspection.figures import figure
 
     make_directory(directory)
     for view in VIEWS:

@@ -13,10 +13,10 @@ from glassformer.decoding.rules import Request, Rules
 from glassformer.decoding.step_model import StepModel
 from glassformer.decoding.stepwise_search import SearchResult, StepwiseBatchSearch
 
-Fate = Literal["start", "kept", "ended", "outranked", "displaced", "abandoned"]
+Fate = Literal["start", "kept", "finished", "outranked", "displaced", "abandoned"]
 """What happened to a hypothesis in a beam search, such as "kept" or "outranked".
 
-It was extended (kept); finished (ended); others were better (outranked); the greedy hypothesis took its place
+It was extended (kept); finished; others were better (outranked); the greedy hypothesis took its place
 (displaced); or it was unfinished when the search stopped because no hypothesis could still reach the n best
 (abandoned)."""
 FATES: tuple[Fate, ...] = get_args(Fate)
@@ -65,9 +65,9 @@ class SearchTree:
         return [number for number, parent in enumerate(self.parent) if parent == node]
 
     @property
-    def ended(self) -> list[int]:
+    def finished(self) -> list[int]:
         """The nodes that finish a target, best first; ties in the order in which they were found."""
-        nodes = [number for number, fate in enumerate(self.fate) if fate == "ended"]
+        nodes = [number for number, fate in enumerate(self.fate) if fate == "finished"]
         return sorted(nodes, key=lambda node: -self.score[node])
 
     def why(self, node: int) -> str:
@@ -83,9 +83,9 @@ class SearchTree:
                 return "dropped in favour of the greedy hypothesis, which always keeps a place"
             case "abandoned":
                 return "unfinished when nothing could beat the finished hypotheses any more"
-        place = self.ended.index(node) + 1
+        place = self.finished.index(node) + 1
         at_limit = " at the maximum length" if len(self.path(node)) == self.limit else ""
-        return f"finished{at_limit}, number {place} of {len(self.ended)}"
+        return f"finished{at_limit}, number {place} of {len(self.finished)}"
 
 
 @torch.no_grad()
@@ -112,7 +112,7 @@ def tree_of(steps: Sequence[BeamStep], settings: Beam, rules: Rules) -> SearchTr
             numbers[step.growing[0]] = 0
             tree.token[0] = step.growing[0].token
         kept = {(row, node.token): node for row, node in step.kept}
-        ended = {(node.parent, node.token) for node in step.ended}
+        finished = {(node.parent, node.token) for node in step.ended}
         places_left = settings.width  # the best of a step are extended, unless the greedy one takes the last place
         for _, row, _, token, log_p in step.ranked:
             parent = step.growing[row]
@@ -125,8 +125,8 @@ def tree_of(steps: Sequence[BeamStep], settings: Beam, rules: Rules) -> SearchTr
             if (row, token) in kept:
                 fate = "abandoned" if step is steps[-1] else "kept"
                 numbers[kept[row, token]] = number
-            elif (parent, token) in ended:
-                fate = "ended"
+            elif (parent, token) in finished:
+                fate = "finished"
             elif token != rules.eos and places_left > 0:
                 fate = "displaced"
             places_left -= token != rules.eos

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from glassformer.inspection import inspect
-from glassformer.inspection.explorer import Packed
 
 if TYPE_CHECKING:
     from glassformer.translator import Translator
@@ -49,12 +48,11 @@ class RepliesFromTrace:
 
     saved = True
 
-    def __init__(self, trace: Packed) -> None:
-        self._files = {"/saved.json": trace.about.encode(), "/saved.gz": trace.numbers}
+    def __init__(self, packed_trace: bytes) -> None:
+        self._reply = WidgetReply(200, body=packed_trace)
 
     def ask(self, request: WidgetRequest, reply: Reply) -> None:
-        content = self._files.get(request.path)
-        reply(WidgetReply(404) if content is None else WidgetReply(200, body=content))
+        reply(self._reply if request.path == "/trace.gz" else WidgetReply(404))
 
 
 class RepliesFromModel:

@@ -12,15 +12,15 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from glassformer import __version__
+from glassformer import __version__, figure_catalogue
 from glassformer.errors import GlassformerError
 from glassformer.inspection.tracing.trace_manifest import group_layers, weights_of
 from glassformer.server import figure_routes, page_routes, pronoun_routes, trace_routes, translate_routes
 from glassformer.server.http_errors import ClientDisconnectedError, HTTPError, printable
 from glassformer.server.language_pairs import AUTO
 from glassformer.server.load_shedding import TRANSLATE_PATHS
-from glassformer.server.middleware import INTERNAL_ERROR, AccessPolicy, ProtectionMiddleware, RouteKey, responses
-from glassformer.server.openapi import describe
+from glassformer.server.middleware import INTERNAL_ERROR, AccessPolicy, ProtectionMiddleware, RouteKey
+from glassformer.server.openapi import describe, responses
 from glassformer.server.schemas import ErrorResponse, Health
 from glassformer.server.state import ServerState
 
@@ -117,7 +117,9 @@ def _add_status_routes(app: FastAPI, state: ServerState) -> None:
     async def metrics() -> PlainTextResponse:
         return PlainTextResponse(state.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    @app.get("/api/model", responses=responses(401), summary="The model's configuration, parameters and limits.")
+    @app.get(
+        "/api/model", responses=responses(401), summary="The model's configuration, parameters, limits and figures."
+    )
     async def model(request: Request) -> Response:
         return await state.read_pool.run(request, lambda: JSONResponse(model_info()))
 
@@ -131,6 +133,7 @@ def _add_status_routes(app: FastAPI, state: ServerState) -> None:
             ],
             "languages": [AUTO, *(language["code"] for language in state.service.languages.listed())],
             "limits": state.limits.model_dump(mode="json"),
+            "figures": figure_catalogue.for_explorer(),
         }
 
 

@@ -7,15 +7,19 @@ from typing import Any
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from glassformer.errors import GlassformerError
+from glassformer.figure_catalogue import VIEWS
 from glassformer.inspection import explorer
-from glassformer.inspection.figures import VIEWS, FigureOptions
+from glassformer.inspection.figures import FigureOptions
 from glassformer.server.http_errors import HTTPError
-from glassformer.server.middleware import FIGURE_POLICY, responses
-from glassformer.server.state import FLAG, IMMUTABLE, ServerState, flag
-from glassformer.server.trace_limits import ERROR_RESPONSES, attachment, check_file_size
+from glassformer.server.http_responses import IMMUTABLE, attachment, check_file_size
+from glassformer.server.middleware import FIGURE_POLICY
+from glassformer.server.openapi import TRACE_ERRORS, responses
+from glassformer.server.request_parsing import FLAG, flag
+from glassformer.server.state import ServerState
 from glassformer.server.trace_store import StoredTrace
 
 NUMBER = {"pattern": "^[0-9]{1,9}$"}
+HTML = "text/html; charset=utf-8"
 HTML_RESPONSE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "The page."}
 }
@@ -30,6 +34,9 @@ IMAGE_RESPONSE: dict[int | str, dict[str, Any]] = {
 }
 
 
+_VIEW_LIST = "; ".join(f"`{view.name}` ({view.summary})" for view in VIEWS.values())
+
+
 def _option(name: str, schema: dict[str, Any] | None = None) -> Any:
     """Declare an option of figures as a query parameter, with its description."""
     return Query(None, description=FigureOptions.meanings()[name], json_schema_extra=schema)
@@ -41,13 +48,13 @@ def routes(state: ServerState) -> APIRouter:
     @router.get(
         "/api/explore/{id}/figure/{view}.{kind}",
         response_class=Response,
-        responses={**ERROR_RESPONSES, **responses(501), **IMAGE_RESPONSE},
+        responses={**TRACE_ERRORS, **responses(501), **IMAGE_RESPONSE},
         summary="A figure of a trace as SVG or PNG, drawn by `glassformer.inspection.figures`.",
     )
     async def figure(
         request: Request,
         id: str,
-        view: str = Path(description="Which figure.", json_schema_extra={"enum": [*VIEWS]}),
+        view: str = Path(description=f"What to draw: {_VIEW_LIST}.", json_schema_extra={"enum": [*VIEWS]}),
         kind: str = Path(description="The file format.", json_schema_extra={"enum": ["svg", "png"]}),
         at: str | None = _option("at"),
         head: str | None = _option("head", NUMBER),
@@ -83,7 +90,7 @@ def routes(state: ServerState) -> APIRouter:
     @router.get(
         "/api/explore/{id}/story.html",
         response_class=Response,
-        responses={**ERROR_RESPONSES, **responses(501), **HTML_RESPONSE},
+        responses={**TRACE_ERRORS, **responses(501), **HTML_RESPONSE},
         summary="All figures of a trace on one page.",
     )
     async def story(
@@ -97,24 +104,24 @@ def routes(state: ServerState) -> APIRouter:
         options = {"at": at, "head": _number("head", head), "token": _token(token), "dark": flag("dark", dark)}
         stored = state.store.get(id)
         content = await state.trace_pool.run(request, lambda: _story(state, stored, options))
-        return attachment(state, content, "text/html; charset=utf-8", f"story-{stored.identity}.html")
+        return attachment(state.outgoing, content, f"story-{stored.identity}.html", HTML)
 
     @router.get(
         "/api/explore/{id}/explorer.html",
         response_class=Response,
-        responses={**ERROR_RESPONSES, **HTML_RESPONSE},
+        responses={**TRACE_ERRORS, **HTML_RESPONSE},
         summary="The explorer of a trace as one self-contained HTML file.",
     )
     async def page(
         request: Request,
         id: str,
         detail: str = Query(
-            "full", description="How much of the trace.", json_schema_extra={"enum": ["attention", "full"]}
+            "full", description="How much of the trace.", json_schema_extra={"enum": [*explorer.DETAILS]}
         ),
     ) -> Response:
         stored, served = state.store.get(id), state.service.served
         content = await state.trace_pool.run(request, lambda: _explorer_page(state, stored, detail, served.name))
-        return attachment(state, content, "text/html; charset=utf-8", f"explorer-{stored.identity}.html")
+        return attachment(state.outgoing, content, f"explorer-{stored.identity}.html", HTML)
 
     return router
 

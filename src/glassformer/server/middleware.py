@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -282,10 +281,3 @@ def _is_ip_address(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """OpenAPI's description of the error responses with these statuses."""
-    from glassformer.server.schemas import ErrorResponse
-
-    return {status: {"model": ErrorResponse} for status in statuses}

@@ -1,4 +1,4 @@
-"""OpenAPI description of the server: what the routes declare, completed with what applies to all of them.
+"""OpenAPI description of the server: helpers for what routes declare, completed with what applies to all of them.
 
 Adds the middleware's error responses, Retry-After, this server's limits, its API keys, and links from a trace's id.
 """
@@ -8,20 +8,13 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from glassformer.server import schemas as bodies
 from glassformer.server.limits import Limits
 from glassformer.server.middleware import KEY_IN_BODY_PATHS, PUBLIC_PATHS
-from glassformer.server.schemas import (
-    DetectRequest,
-    LibreTranslateRequest,
-    PronounRequest,
-    TraceRequest,
-    TranslateRequest,
-    WhatIfRequest,
-)
 
-REQUEST_BODIES = (TranslateRequest, TraceRequest, WhatIfRequest, PronounRequest, LibreTranslateRequest, DetectRequest)
 SCHEMAS = "#/components/schemas/"
 MIDDLEWARE_STATUSES = (400, 401, 403, 413, 421, 431, 503)
 """Error statuses that any request may get before it reaches its route."""
@@ -30,12 +23,29 @@ BODY_STATUSES = (408, 415, 422)
 TRACE_PATH = "/api/explore/{id}"
 
 
+def request_body(kind: type[BaseModel], content_types: tuple[str, ...] = ("application/json",)) -> dict[str, Any]:
+    """OpenAPI's description of the body that a route parses itself."""
+    schema = {"$ref": f"{SCHEMAS}{kind.__name__}"}
+    return {"requestBody": {"required": True, "content": {name: {"schema": schema} for name in content_types}}}
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """OpenAPI's description of the error responses with these statuses."""
+    return {status: {"model": bodies.ErrorResponse} for status in statuses}
+
+
+TRACE_ERRORS = responses(401, 404, 413, 422, 503)
+"""Error responses of the routes that make or read traces."""
+
+
 def describe(app: FastAPI, limits: Limits, requires_key: bool) -> dict[str, Any]:
     """Make the OpenAPI document, including the bodies that routes parse themselves."""
     document = get_openapi(title=app.title, version=app.version, routes=app.routes)
-    _, bodies = models_json_schema([(kind, "validation") for kind in REQUEST_BODIES], ref_template=SCHEMAS + "{model}")
+    _, own = models_json_schema(
+        [(kind, "validation") for kind in _request_bodies(document)], ref_template=SCHEMAS + "{model}"
+    )
     schemas = document["components"]["schemas"]
-    schemas |= bodies["$defs"]
+    schemas |= own["$defs"]
     _add_limits(schemas, limits)
     for path, methods in document["paths"].items():
         for operation in methods.values():
@@ -50,6 +60,14 @@ def describe(app: FastAPI, limits: Limits, requires_key: bool) -> dict[str, Any]
             "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
         }
     return document
+
+
+def _request_bodies(document: dict[str, Any]) -> list[type[BaseModel]]:
+    """The bodies that routes parse themselves, as declared by `request_body`."""
+    operations = [operation for methods in document["paths"].values() for operation in methods.values()]
+    contents = [operation["requestBody"]["content"] for operation in operations if "requestBody" in operation]
+    names = {kind["schema"]["$ref"].removeprefix(SCHEMAS) for content in contents for kind in content.values()}
+    return [getattr(bodies, name) for name in sorted(names)]
 
 
 def _add_error_responses(operation: dict[str, Any]) -> None:

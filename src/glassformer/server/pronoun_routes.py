@@ -7,11 +7,13 @@ from glassformer.inspection import inspect
 from glassformer.inspection.coreference import PronounReading
 from glassformer.inspection.coreference.translation_budget import tries_within
 from glassformer.server.http_errors import HTTPError
+from glassformer.server.http_responses import json_response
+from glassformer.server.openapi import TRACE_ERRORS, request_body
 from glassformer.server.request_batching import Ticket
 from glassformer.server.request_parsing import read_body
 from glassformer.server.schemas import EvidenceRow, PronounReadingOut, PronounRequest, PronounResponse
-from glassformer.server.state import ServerState, json_response, request_body
-from glassformer.server.trace_limits import ERROR_RESPONSES, check_length
+from glassformer.server.state import ServerState
+from glassformer.server.trace_limits import check_length
 
 
 def routes(state: ServerState) -> APIRouter:
@@ -20,7 +22,7 @@ def routes(state: ServerState) -> APIRouter:
     @router.post(
         "/api/pronoun",
         response_model=PronounResponse,
-        responses=ERROR_RESPONSES,
+        responses=TRACE_ERRORS,
         openapi_extra=request_body(PronounRequest),
         summary="Which noun the model takes a pronoun to mean: evidence for each candidate, and a verdict.",
     )

@@ -1,4 +1,4 @@
-"""Request bodies, parsed and validated; what is wrong with one is reported in one sentence."""
+"""Request bodies and boolean query parameters, parsed; what is wrong with one is reported in one sentence."""
 
 import asyncio
 import json
@@ -16,6 +16,8 @@ from glassformer.settings import reject_constant, reject_duplicate_keys, validat
 Body = TypeVar("Body", bound=BaseModel)
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
+FLAG = {"enum": ["0", "1", "false", "true", ""]}
+"""OpenAPI schema of a boolean query parameter: the values that `flag` accepts."""
 MAX_FORM_FIELDS = 100
 """Maximum number of fields in a form; the forms of this API have a handful."""
 MAX_INLINE_BYTES = 16 * 1024
@@ -92,6 +94,15 @@ def from_form(body: bytes) -> dict[str, Any]:
         else:
             table[name] = value
     return table
+
+
+def flag(name: str, text: str | None) -> bool:
+    """Parse a boolean query parameter: 1 or true, 0 or false."""
+    if text in (None, "", "0", "false"):
+        return False
+    if text in ("1", "true"):
+        return True
+    raise HTTPError(422, f"{name} = {text!r} should be 1 or 0.")
 
 
 def _content_type(request: Request) -> str:

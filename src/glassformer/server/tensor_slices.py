@@ -1,7 +1,6 @@
-"""Tensors as bytes: slices of rows and columns, summaries by block, float16. Nothing else is done to the values."""
+"""Parts of tensors: slices of rows and columns, and summaries by block."""
 
 import re
-from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
@@ -13,61 +12,24 @@ RANGE = re.compile(r"([0-9]{0,9})(:([0-9]{0,9}))?")
 SIZE = re.compile(r"([0-9]{1,4})x([0-9]{1,4})")
 MAX_SUMMARY_SIZE = 1024
 """Maximum number of rows or columns of a summary."""
-MAX_FLOAT16 = 65504.0
 
 
-@dataclass(frozen=True)
-class TensorSlice:
-    """Which part of a tensor is requested, and in which precision."""
+def cut(tensor: Tensor, rows: str | None, columns: str | None, max_bytes: int) -> Tensor:
+    """The requested part of a tensor, if it has at most `max_bytes` as float32.
 
-    rows: str | None = None
-    """Rows to send, along the axis before the last: "3", "0:8", "8:"."""
-    columns: str | None = None
-    """Columns to send, along the last axis."""
-    half: bool = False
-    """Whether to send float16 instead of float32, if the values fit."""
-
-
-@dataclass(frozen=True)
-class TensorBytes:
-    """A tensor's values, little-endian, with shape and dtype."""
-
-    content: bytes
-    shape: tuple[int, ...]
-    dtype: str
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {"x-shape": ",".join(map(str, self.shape)), "x-dtype": self.dtype}
-
-
-def cut(tensor: Tensor, part: TensorSlice, max_bytes: int) -> TensorBytes:
-    """The requested part of a tensor, if it has at most `max_bytes` as float32."""
-    if part.columns is not None:
-        tensor = tensor[..., _slice("cols", part.columns, tensor, -1)]
-    if part.rows is not None:
-        tensor = tensor[..., _slice("rows", part.rows, tensor, -2), :] if tensor.dim() > 1 else _no_rows(tensor)
+    `rows` are along the axis before the last, `columns` along the last: "3", "0:8", "8:".
+    """
+    if columns is not None:
+        tensor = tensor[..., _slice("cols", columns, tensor, -1)]
+    if rows is not None:
+        tensor = tensor[..., _slice("rows", rows, tensor, -2), :] if tensor.dim() > 1 else _no_rows(tensor)
     if tensor.numel() * 4 > max_bytes:
         raise HTTPError(
             413,
             f"The tensor has {tensor.numel():,} values; at most {max_bytes // 4:,} are sent at once. Select a part "
             "with rows= and cols=, or request a summary with to=.",
         )
-    return as_bytes(tensor, part.half)
-
-
-def as_bytes(tensor: Tensor, half: bool = False) -> TensorBytes:
-    """A tensor as bytes: float32, or float16 if requested and the values fit; integers as int32."""
-    if not tensor.is_floating_point():
-        tensor = tensor.int()
-    elif half and _fits_float16(tensor):
-        tensor = tensor.half()
-    else:
-        tensor = tensor.float()
-    content = tensor.detach().cpu().contiguous().numpy()
-    return TensorBytes(
-        content.astype(content.dtype.newbyteorder("<"), copy=False).tobytes(), content.shape, str(content.dtype)
-    )
+    return tensor
 
 
 def summary(weight: Tensor, size: str) -> Tensor:
@@ -112,8 +74,3 @@ def _slice(name: str, text: str, tensor: Tensor, axis: int) -> slice:
 
 def _no_rows(tensor: Tensor) -> Tensor:
     raise HTTPError(422, f"A {tensor.dim()}-dimensional tensor has no rows. Use cols= only.")
-
-
-def _fits_float16(tensor: Tensor) -> bool:
-    finite = tensor.nan_to_num(0, 0, 0)
-    return not finite.numel() or float(finite.abs().max()) <= MAX_FLOAT16

@@ -3,47 +3,39 @@
 from typing import Any
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import JSONResponse
 
 from glassformer.inspection import inspect
 from glassformer.inspection.interventions.changes import ForcePrefix
-from glassformer.inspection.tracing.trace_file import DETAILS, reduce_trace, serialised
+from glassformer.inspection.tracing.trace_file import (
+    DETAILS,
+    PARAMETER_PREFIX,
+    as_float16,
+    reduce_trace,
+    safetensors_bytes,
+    serialised,
+    tree_tensors,
+)
 from glassformer.inspection.tracing.trace_manifest import Manifest
 from glassformer.server.http_errors import HTTPError
-from glassformer.server.request_parsing import read_body
+from glassformer.server.http_responses import IMMUTABLE, LargeResponse, attachment, check_file_size, json_response
+from glassformer.server.openapi import TRACE_ERRORS, request_body
+from glassformer.server.request_parsing import FLAG, flag, read_body
 from glassformer.server.schemas import HeadRanking, TraceRequest, WhatIfRequest, WhatIfResponse
-from glassformer.server.state import (
-    FLAG,
-    IMMUTABLE,
-    LargeBody,
-    LargeResponse,
-    ServerState,
-    flag,
-    json_response,
-    request_body,
-)
-from glassformer.server.tensor_slices import TensorSlice, as_bytes, cut, summary
-from glassformer.server.trace_limits import (
-    ERROR_RESPONSES,
-    attachment,
-    check_file_size,
-    check_ids,
-    check_length,
-    manifest_of,
-)
+from glassformer.server.state import ServerState
+from glassformer.server.tensor_slices import cut, summary
+from glassformer.server.trace_limits import check_ids, check_length
 from glassformer.server.trace_store import StoredTrace
-from glassformer.server.translation_service import finite
-from glassformer.server.what_if_requests import CancellationToken, rank_heads, run_what_if, texts_of
+from glassformer.server.what_if_service import CancellationToken, rank_heads, run_what_if, texts_of
 from glassformer.translator import Translator
 
 RANGE = {"pattern": "^([0-9]{1,9}|[0-9]{0,9}:[0-9]{0,9})$"}
 ROWS = Query(None, description="Index or range along the axis before the last: 3, 0:8, 8:", json_schema_extra=RANGE)
 COLUMNS = Query(None, description="Index or range along the last axis: 3, 0:8, 8:", json_schema_extra=RANGE)
 HALF = Query(None, description="1: float16 instead of float32, if the values fit.", json_schema_extra=FLAG)
-BYTES: dict[int | str, dict[str, Any]] = {
+FILE: dict[int | str, dict[str, Any]] = {
     200: {
         "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-        "description": "Little-endian values; the headers x-shape, x-dtype and x-axes describe them.",
+        "description": "A safetensors file.",
     }
 }
 
@@ -54,7 +46,7 @@ def routes(state: ServerState) -> APIRouter:
     @router.post(
         "/api/explore",
         response_model=Manifest,
-        responses=ERROR_RESPONSES,
+        responses=TRACE_ERRORS,
         openapi_extra=request_body(TraceRequest),
         summary="Trace the translation of a text: returns the trace's id and manifest.",
     )
@@ -63,16 +55,16 @@ def routes(state: ServerState) -> APIRouter:
         state.service.check_size([body.text])
         return await state.trace_pool.run(request, lambda: json_response(make_trace(state, body)))
 
-    @router.get("/api/explore/{id}", response_model=Manifest, responses=ERROR_RESPONSES, summary="A trace's manifest.")
+    @router.get("/api/explore/{id}", response_model=Manifest, responses=TRACE_ERRORS, summary="A trace's manifest.")
     async def again(request: Request, id: str) -> Response:
         stored = state.store.get(id)
-        return await state.read_pool.run(request, lambda: json_response(manifest_of(state, stored)))
+        return await state.read_pool.run(request, lambda: json_response(state.manifest_of(stored)))
 
     @router.get(
         "/api/explore/{id}/tensor/{name}",
         response_class=Response,
-        responses={**ERROR_RESPONSES, **BYTES},
-        summary="A tensor of a trace, as bytes.",
+        responses={**TRACE_ERRORS, **FILE},
+        summary="A tensor of a trace, as a safetensors file.",
     )
     async def tensor(
         request: Request,
@@ -85,15 +77,19 @@ def routes(state: ServerState) -> APIRouter:
         trace = state.store.get(id).trace
         if name not in trace:
             raise HTTPError(404, f"The trace has no tensor {name!r}. Its manifest lists all of them.")
-        part = TensorSlice(rows, cols, flag("half", half))
-        values = await state.read_pool.run(request, lambda: cut(trace[name], part, state.limits.answer_bytes))
-        axes = " ".join(trace.axes(name))
-        return LargeResponse(LargeBody.of(values, x_axes=axes, cache_control=IMMUTABLE), state.outgoing)
+        use_half = flag("half", half)
+
+        def work() -> bytes:
+            part = cut(trace[name], rows, cols, state.limits.answer_bytes)
+            return safetensors_bytes({name: as_float16(part) if use_half else part})
+
+        content = await state.read_pool.run(request, work)
+        return LargeResponse(content, state.outgoing, {"cache-control": IMMUTABLE})
 
     @router.get(
         "/api/explore/{id}/trace",
         response_class=Response,
-        responses={**ERROR_RESPONSES, **BYTES},
+        responses={**TRACE_ERRORS, **FILE},
         summary="A trace as a safetensors file.",
     )
     async def file(
@@ -104,21 +100,27 @@ def routes(state: ServerState) -> APIRouter:
     ) -> Response:
         stored, use_half = state.store.get(id), flag("half", half)
         content = await state.trace_pool.run(request, lambda: _trace_file(state, stored, detail, use_half))
-        return attachment(state, content, "application/octet-stream", f"trace-{stored.identity}.safetensors")
+        return attachment(state.outgoing, content, f"trace-{stored.identity}.safetensors")
 
     @router.get(
-        "/api/explore/{id}/tree", responses=ERROR_RESPONSES, summary="The search tree: every hypothesis of the search."
+        "/api/explore/{id}/tree",
+        response_class=Response,
+        responses={**TRACE_ERRORS, **FILE},
+        summary="The search tree, every hypothesis of the search, as the tensors `search.*` of a safetensors file.",
     )
     async def tree(request: Request, id: str) -> Response:
-        stored = state.store.get(id)
-        return await state.read_pool.run(
-            request, lambda: JSONResponse(_tree(stored), headers={"cache-control": IMMUTABLE})
-        )
+        searched = state.store.get(id).trace.tree
+        if searched is None:
+            raise HTTPError(
+                404, "This trace has no search tree, because its target was given. Trace the text without a target."
+            )
+        content = await state.read_pool.run(request, lambda: safetensors_bytes(tree_tensors(searched)))
+        return LargeResponse(content, state.outgoing, {"cache-control": IMMUTABLE})
 
     @router.post(
         "/api/explore/{id}/what-if",
         response_model=WhatIfResponse,
-        responses=ERROR_RESPONSES,
+        responses=TRACE_ERRORS,
         openapi_extra=request_body(WhatIfRequest),
         summary="Translate the same text with changes to the model or the source: a new trace, and what differs.",
     )
@@ -130,7 +132,7 @@ def routes(state: ServerState) -> APIRouter:
     @router.get(
         "/api/explore/{id}/heads",
         response_model=HeadRanking,
-        responses=ERROR_RESPONSES,
+        responses=TRACE_ERRORS,
         summary="All heads by how much their removal costs the traced translation, the most important first.",
     )
     async def heads(request: Request, id: str) -> Response:
@@ -144,8 +146,8 @@ def routes(state: ServerState) -> APIRouter:
     @router.get(
         "/api/weight/{name}",
         response_class=Response,
-        responses={**ERROR_RESPONSES, **BYTES, 304: {"description": "The client's cached copy is current."}},
-        summary="A weight of the model, as bytes.",
+        responses={**TRACE_ERRORS, **FILE, 304: {"description": "The client's cached copy is current."}},
+        summary="A weight of the model, as a safetensors file.",
     )
     async def weight(
         request: Request,
@@ -167,16 +169,13 @@ def routes(state: ServerState) -> APIRouter:
         headers = {"cache-control": "private, no-cache", "etag": f'"{state.boot}"'}
         if request.headers.get("if-none-match") == headers["etag"]:
             return Response(status_code=304, headers=headers)
-        part, size, values = TensorSlice(rows, cols, flag("half", half)), to, parameter.detach()
+        values, use_half = parameter.detach(), flag("half", half)
 
-        def work() -> LargeBody:
-            if size is not None:
-                return LargeBody.of(as_bytes(summary(values, size), part.half))
-            return LargeBody.of(cut(values, part, state.limits.answer_bytes))
+        def work() -> bytes:
+            part = cut(values, rows, cols, state.limits.answer_bytes) if to is None else summary(values, to)
+            return safetensors_bytes({f"{PARAMETER_PREFIX}{name}": as_float16(part) if use_half else part})
 
-        large = await state.read_pool.run(request, work)
-        large.headers.update(headers)
-        return LargeResponse(large, state.outgoing)
+        return LargeResponse(await state.read_pool.run(request, work), state.outgoing, headers)
 
     return router
 
@@ -196,7 +195,7 @@ def make_trace(state: ServerState, body: TraceRequest) -> Manifest:
         check_length(state.limits, len(translator.tokenizer.encode(body.target, "target")))
     changes = [_forced_prefix(state, translator, body)] if body.prefix else []
     trace = inspect(translator).trace(body.text, body.target, beam=beam, hypothesis=body.hypothesis, changes=changes)
-    return manifest_of(state, state.store.add(trace, translator.tokenizer))
+    return state.manifest_of(state.store.add(trace, translator.tokenizer))
 
 
 def _forced_prefix(state: ServerState, translator: Translator, body: TraceRequest) -> ForcePrefix:
@@ -217,22 +216,3 @@ def _trace_file(state: ServerState, stored: StoredTrace, detail: str, half: bool
         raise HTTPError(422, f"detail = {detail!r} is not one of {', '.join(DETAILS)}.")
     content = serialised(reduce_trace(stored.trace, detail, half))
     return check_file_size("file", content, state.limits.answer_bytes, "Request less detail.")
-
-
-def _tree(stored: StoredTrace) -> dict[str, Any]:
-    tree = stored.trace.tree
-    if tree is None:
-        raise HTTPError(
-            404, "This trace has no search tree, because its target was given. Trace the text without a target."
-        )
-    return {
-        "parent": tree.parent,
-        "token": tree.token,
-        "piece": stored.tokenizer.pieces(tree.token, "target"),
-        "log_probability": [finite(log_p) for log_p in tree.log_probability],
-        "score": [finite(score) for score in tree.score],
-        "fate": tree.fate,
-        "ended": tree.ended,
-        "length_penalty": tree.length_penalty,
-        "limit": tree.limit,
-    }

@@ -6,7 +6,8 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from glassformer.server.http_errors import HTTPError
-from glassformer.server.middleware import responses
+from glassformer.server.http_responses import json_response
+from glassformer.server.openapi import request_body, responses
 from glassformer.server.request_batching import Ticket
 from glassformer.server.request_parsing import FORM, JSON, read_body, read_body_leniently
 from glassformer.server.schemas import (
@@ -16,7 +17,7 @@ from glassformer.server.schemas import (
     TranslateRequest,
     Translations,
 )
-from glassformer.server.state import ServerState, json_response, request_body
+from glassformer.server.state import ServerState
 
 ERROR_RESPONSES = responses(400, 401, 403, 408, 413, 415, 421, 422, 503)
 

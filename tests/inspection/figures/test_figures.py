@@ -16,16 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer import load
-from glassformer.cli.figure import VIEWS as VIEWS_OF_THE_COMMAND
 from glassformer.decoding import Request
 from glassformer.errors import GlassformerError, InputError, SettingsError
+from glassformer.figure_catalogue import VIEWS, VIEWS_OF_SCREEN
 from glassformer.inspection import Trace, inspect
-from glassformer.inspection.figures import VIEWS, figure
+from glassformer.inspection.figures import figure
 from glassformer.inspection.figures.figure_options import FigureOptions
 from glassformer.inspection.figures.png import with_symbol_font
 from glassformer.inspection.figures.renderer import BUNDLE, as_svg
 from glassformer.inspection.figures.tensor_rows import rounded, weight
-from glassformer.inspection.figures.views import view_data
+from glassformer.inspection.figures.views import VIEW_FUNCTIONS, view_data
 from glassformer.inspection.tracing.trace_builder import TokenNames, trace
 from tests.examples import ALL, cases, max_examples
 from tests.models import build_source_sensitive, configs, seeds
@@ -418,8 +418,47 @@ def test_the_figures_of_the_docs_are_what_the_model_draws():
     assert (script.DIRECTORY / "README.md").read_text(encoding="utf-8") == script.gallery(drawn)
 
 
-def test_the_command_lists_the_existing_views():
-    assert VIEWS_OF_THE_COMMAND == VIEWS
+def test_the_catalogue_is_complete():
+    """Each of its views has data, is drawn by the renderer, is offered on a screen, and takes existing options."""
+    quickjs = pytest.importorskip("quickjs")
+    context = quickjs.Context()
+    context.eval(BUNDLE.read_text(encoding="utf-8"))
+    drawn = json.loads(context.eval("JSON.stringify(glassformerFigures.views)"))
+    assert set(VIEWS) == set(drawn) == set(VIEW_FUNCTIONS)
+    assert {name for name, view in VIEWS.items() if view.of_attention} == set(ATTENTION_VIEWS)
+    assert set().union(*VIEWS_OF_SCREEN.values()) == set(VIEWS)
+    assert all({*view.options} <= FigureOptions.model_fields.keys() for view in VIEWS.values())
+    page = ROOT / "frontend/src/page"
+    known = "".join((page / name).read_text(encoding="utf-8") for name in ("screens/registry.ts", "state/selection.ts"))
+    assert all(f"'{screen}'" in known for screen in VIEWS_OF_SCREEN)
+
+
+def test_the_catalogue_is_listed_without_torch():
+    listed = run_fresh("""
+        import sys
+        from glassformer.cli.figure import figure
+        from glassformer.figure_catalogue import VIEWS, for_explorer
+        for_explorer()
+        assert "torch" not in sys.modules
+        assert all(f"  {view.name:<16}{view.summary}" in figure.__doc__ for view in VIEWS.values())
+        print(*VIEWS)
+    """)
+    assert listed.split() == list(VIEWS)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_depends_on_its_options_only(view):
+    """An option that the catalogue does not name for a view changes nothing in it."""
+    own = street_trace()
+    given = {"at": "decoder.layers.0.cross_attention", "head": 1, "token": 2, "likeliest": 3}
+    first = figure(own, view).svg
+    for option, value in given.items():
+        if option not in VIEWS[view].options:
+            assert _without_ids(figure(own, view, **{option: value}).svg) == _without_ids(first), option
+
+
+def _without_ids(svg: str) -> str:
+    return re.sub(r'(id|labelledby|describedby|href)="[^"]*"|url\([^)]*\)', "", svg)
 
 
 def test_the_command_draws(tmp_path):

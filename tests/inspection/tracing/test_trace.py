@@ -146,11 +146,11 @@ def test_the_tree_holds_every_hypothesis_and_its_score(config, seed, beam):
     [wanted] = search(PlainStepModel(model), [request], beam)
     found, tree = search_tree(PlainStepModel(model), request, beam)
     assert found == wanted
-    assert [tree.hypothesis(node).tokens for node in tree.ended[: len(wanted)]] == [own.tokens for own in wanted]
-    for node, own in zip(tree.ended, wanted, strict=False):
+    assert [tree.hypothesis(node).tokens for node in tree.finished[: len(wanted)]] == [own.tokens for own in wanted]
+    for node, own in zip(tree.finished, wanted, strict=False):
         assert tree.hypothesis(node).log_probabilities == own.log_probabilities
         assert tree.score[node] == pytest.approx(own.score)
-    ended = [tree.hypothesis(node) for node in tree.ended]
+    ended = [tree.hypothesis(node) for node in tree.finished]
     targets = [own.tokens for own in ended]
     for own, again in zip(
         ended, score(model, [request.source] * len(targets), targets, beam.length_penalty), strict=True
@@ -182,7 +182,7 @@ def test_any_hypothesis_can_be_followed_and_any_target_given(config, seed):
     model, request = build_source_sensitive(config, seed).double(), request_for(config, seed)
     beam = Beam(size=3, n_best=3, **short)
     best = trace(model, request, search=beam)
-    for number, node in enumerate(best.tree.ended[:3]):
+    for number, node in enumerate(best.tree.finished[:3]):
         followed = trace(model, request, search=beam, hypothesis=number)
         assert followed.about.target.ids == best.tree.tokens(node)
         found = best.tree.hypothesis(node).log_probabilities
@@ -198,7 +198,7 @@ def test_any_hypothesis_can_be_followed_and_any_target_given(config, seed):
     with pytest.raises(InputError, match=r"Node \d+ is out of range: the search tree has nodes 1 to \d+"):
         trace(model, request, search=beam, node=len(best.tree))
     with pytest.raises(InputError, match=r"Hypothesis \d+ is out of range.* A larger beam finishes more"):
-        trace(model, request, search=beam, hypothesis=len(best.tree.ended))
+        trace(model, request, search=beam, hypothesis=len(best.tree.finished))
 
 
 @max_examples(20)

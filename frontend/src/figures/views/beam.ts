@@ -48,16 +48,16 @@ export function beam(data: BeamData, canvas: Canvas): Drawing {
 }
 
 function sentences(data: BeamData, retained: number, dropped: number): string[] {
-  const best = data.ended[0];
+  const best = data.finished[0];
   const all = plural(data.nodes.length - 1, 'hypothesis', 'hypotheses');
   const counts = `${all} considered: ${retained} kept or finished, ${dropped} dropped.`;
   if (best === undefined) return [counts];
 
-  const second = data.ended[1];
+  const second = data.finished[1];
   const runnerUp = second === undefined ? '' : ` (second: ${decimal((data.nodes[second] as BeamNode).score)})`;
   return [
     counts,
-    `Best of ${plural(data.ended.length, 'finished hypothesis', 'finished hypotheses')},`,
+    `Best of ${plural(data.finished.length, 'finished hypothesis', 'finished hypotheses')},`,
     `with score ${decimal((data.nodes[best] as BeamNode).score)}${runnerUp}:`,
     `${firstWords(textOf(data, pathOf(data, best)))}.`,
   ];
@@ -78,7 +78,7 @@ function pathOf(data: BeamData, node: number): number[] {
 
 /** Whether a hypothesis was not dropped: it was extended, finished, or unfinished when the search ended. */
 export function isRetained(node: BeamNode): boolean {
-  return node.fate === 'kept' || node.fate === 'ended' || node.fate === 'abandoned';
+  return node.fate === 'kept' || node.fate === 'finished' || node.fate === 'abandoned';
 }
 
 /** Runs with their rows: the first child stays in its parent's row, the others go below; the best path comes first. */
@@ -87,7 +87,7 @@ export function layout(data: BeamData, drawn: (node: BeamNode, number: number) =
   data.nodes.forEach((node, number) => {
     if (node.parent >= 0 && drawn(node, number)) (children[node.parent] as number[]).push(number);
   });
-  const best = new Set(data.ended[0] === undefined ? [] : pathOf(data, data.ended[0]));
+  const best = new Set(data.finished[0] === undefined ? [] : pathOf(data, data.finished[0]));
   const depth: number[] = [];
   data.nodes.forEach((node, number) => depth.push(number === 0 ? 0 : (depth[node.parent] as number) + 1));
   for (const list of children) list.sort((a, b) => Number(best.has(b)) - Number(best.has(a)) || a - b);
@@ -239,7 +239,7 @@ function box(data: BeamData, run: Run, band: Band, line: number, canvas: Canvas)
   const frame = { x, y: line - BOX_HEIGHT / 2, width, height: BOX_HEIGHT, rx: 2.5, fill: theme.ground, stroke };
   const dashed = complete && last.fate === 'abandoned' ? '2 1.5' : undefined;
   let body = tag('rect', { ...frame, 'stroke-width': run.best ? 1.4 : 0.7, 'stroke-dasharray': dashed });
-  if (complete && last.fate === 'ended') {
+  if (complete && last.fate === 'finished') {
     const inner = { x: x + 1.6, y: frame.y + 1.6, width: width - 3.2, height: BOX_HEIGHT - 3.2, rx: 1.5 };
     body += tag('rect', { ...inner, fill: 'none', stroke, 'stroke-width': 0.5 });
   }
@@ -258,8 +258,8 @@ function annotation(data: BeamData, run: Run, last: BeamNode, x: number, line: n
   const room = Math.min(150, canvas.width - x);
   const node = run.nodes[run.nodes.length - 1] as number;
   const fill = run.best ? canvas.theme.accent : canvas.theme.quiet;
-  if (last.fate === 'ended') {
-    const rank = data.ended.indexOf(node) + 1;
+  if (last.fate === 'finished') {
+    const rank = data.finished.indexOf(node) + 1;
     const label = `${ordinal(rank)} ${decimal(last.score).replace('-', '−')}`;
     return text(x, line + 2.9, label, { fill, bold: run.best, halo: canvas.theme.ground });
   }

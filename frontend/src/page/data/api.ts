@@ -1,9 +1,8 @@
 // Typed client of the server's routes. Every error has a one-sentence message that says what to do.
 import { texts } from '../strings';
-import { toFloat32 } from './bytes';
 import type { Manifest, ModelInfo } from './manifest';
+import { readSafetensors, type File } from './safetensors';
 import type { Tensor } from './tensor';
-import { treeFromResponse, type TreeResponse, type SearchTree } from './searchTree';
 import type { PronounRequest, PronounResponse } from './pronoun';
 
 export class ApiError extends Error {
@@ -59,7 +58,8 @@ export interface Api {
   heads(id: string): Promise<HeadImportance[]>;
   /** A file made from a trace: `figure/qkv.svg`, `story.html` or `explorer.html`; `options` are the route's. */
   file(id: string, name: string, options?: Record<string, string>): Promise<Blob>;
-  tree(id: string): Promise<SearchTree>;
+  /** The tensors of the search tree: see `readTree`. */
+  tree(id: string): Promise<File>;
   pronoun(request: PronounRequest, signal: AbortSignal): Promise<PronounResponse>;
 }
 
@@ -89,6 +89,8 @@ export function httpApi(base = '', fetcher: Fetcher = (...args) => fetch(...args
       signal,
     });
 
+  const file = async (path: string) => readSafetensors(await (await request(path)).arrayBuffer());
+
   return {
     model: async () => (await request('/api/model')).json() as Promise<ModelInfo>,
     async explore(body) {
@@ -96,8 +98,10 @@ export function httpApi(base = '', fetcher: Fetcher = (...args) => fetch(...args
       tracing = new AbortController();
       return (await post('/api/explore', body, tracing.signal)).json() as Promise<Manifest>;
     },
-    tensor: async (id, name, slice) => tensorOf(await request(`/api/explore/${id}/tensor/${name}${query(slice)}`)),
-    weight: async (name, slice) => tensorOf(await request(`/api/weight/${name}${query(slice)}`)),
+    tensor: async (id, name, slice) =>
+      (await file(`/api/explore/${id}/tensor/${name}${query(slice)}`)).tensor(name) as Tensor,
+    weight: async (name, slice) =>
+      (await file(`/api/weight/${name}${query(slice)}`)).tensor(`parameters.${name}`) as Tensor,
     async whatIf(id, changes, reference = '', signal) {
       const body = { changes, ...(reference === '' ? {} : { reference }) };
       return (await post(`/api/explore/${id}/what-if`, body, signal)).json() as Promise<WhatIfResponse>;
@@ -106,7 +110,7 @@ export function httpApi(base = '', fetcher: Fetcher = (...args) => fetch(...args
       ((await (await request(`/api/explore/${id}/heads`)).json()) as { heads: HeadImportance[] }).heads,
     file: async (id, name, options) =>
       (await request(`/api/explore/${id}/${name}?${new URLSearchParams(options)}`)).blob(),
-    tree: async (id) => treeFromResponse((await (await request(`/api/explore/${id}/tree`)).json()) as TreeResponse),
+    tree: (id) => file(`/api/explore/${id}/tree`),
     pronoun: async (body, signal) => (await post('/api/pronoun', body, signal)).json() as Promise<PronounResponse>,
   };
 }
@@ -124,14 +128,4 @@ async function errorMessage(response: Response): Promise<string> {
     // not JSON, so not from our server: only the status is known
   }
   return texts.refused(response.status);
-}
-
-async function tensorOf(response: Response): Promise<Tensor> {
-  const bytes = new Uint8Array(await response.arrayBuffer());
-  const shape = response.headers.get('x-shape') ?? '';
-  return {
-    values: toFloat32(bytes, response.headers.get('x-dtype') ?? 'float32'),
-    shape: shape === '' ? [] : shape.split(',').map(Number),
-    axes: (response.headers.get('x-axes') ?? '').split(' ').filter(Boolean),
-  };
 }

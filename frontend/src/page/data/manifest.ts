@@ -80,6 +80,14 @@ export interface ModelInfo {
   version: string;
   config: Config;
   limits: { trace_beam: number; trace_tokens: number };
+  /** Missing for a saved trace, whose figures cannot be drawn. */
+  figures?: FigureCatalogue;
+}
+
+/** From `glassformer.figure_catalogue`: the views by name, and the names that fit each screen, the most fitting first. */
+export interface FigureCatalogue {
+  views: Record<string, { summary: string; options: string[]; of_attention: boolean }>;
+  screens: Record<string, string[]>;
 }
 
 /** Entries by full name, with * replaced by each layer's number. */

@@ -1,19 +1,18 @@
-// A trace saved by `Trace.to_html`: its description as JSON, its tensors as a gzipped safetensors file.
+// A trace saved by `Trace.to_html`: a gzipped trace file, whose metadata also has what the explorer needs.
 import type { SavedTrace } from './host';
-import type { Manifest, ModelInfo } from './manifest';
 import { readSafetensors } from './safetensors';
 import { fileSource } from './source';
 
-/** Written by `glassformer.inspection.explorer`. */
-export interface SavedTraceInfo {
-  manifest: Manifest;
-  model: ModelInfo;
-  half: boolean;
+/** Metadata written by `glassformer.inspection.tracing.trace_file` and `glassformer.inspection.explorer`. */
+interface TraceInfo {
+  same: Record<string, string>;
+  page: Omit<SavedTrace, 'source'>;
 }
 
-export async function openSavedTrace(about: SavedTraceInfo, packed: Uint8Array<ArrayBuffer>): Promise<SavedTrace> {
+export async function openSavedTrace(packed: Uint8Array<ArrayBuffer>): Promise<SavedTrace> {
   const file = readSafetensors(await decompress(packed));
-  return { ...about, source: fileSource(file, about.manifest.shared) };
+  const { same, page } = JSON.parse(file.metadata['glassformer.trace'] ?? '') as TraceInfo;
+  return { ...page, source: fileSource(file, same, page.manifest.shared) };
 }
 
 async function decompress(packed: Uint8Array<ArrayBuffer>): Promise<ArrayBuffer> {

@@ -1,6 +1,7 @@
 // Search tree of a beam search: one node per hypothesis that was considered. Scores can be recomputed from the
 // log-probabilities, also with another length penalty.
 import type { BeamData, Fate } from '../../figures/types';
+import type { Manifest } from './manifest';
 import type { File } from './safetensors';
 
 export interface SearchTree {
@@ -13,48 +14,29 @@ export interface SearchTree {
   score: number[];
   fate: Fate[];
   /** The nodes that finish a hypothesis, best first. */
-  ended: number[];
+  finished: number[];
   length_penalty: number;
   /** Maximum number of tokens of a hypothesis. */
   limit: number;
 }
 
-/** As sent by the server: JSON has no infinity. */
-export type TreeResponse = Omit<SearchTree, 'log_probability' | 'score'> & {
-  log_probability: (number | null)[];
-  score: (number | null)[];
-};
+/** In the order of their codes in a file: `FATES` of `glassformer.decoding.search_tree`. */
+const FATES: Fate[] = ['start', 'kept', 'finished', 'outranked', 'displaced', 'abandoned'];
 
-export function treeFromResponse(response: TreeResponse): SearchTree {
-  const filled = (list: (number | null)[]) => list.map((one) => one ?? -Infinity);
-  return { ...response, log_probability: filled(response.log_probability), score: filled(response.score) };
-}
-
-/** In the order of their codes in a file. */
-const FATES: Fate[] = ['start', 'kept', 'ended', 'outranked', 'displaced', 'abandoned'];
-
-interface TraceInfo {
-  start_token: string;
-  pieces: Record<string, string>;
-  search: { length_penalty: number };
-  limit: number;
-}
-
-/** The tree of a file written by `Trace.save`; null if the target was given. */
-export function treeFromFile(file: File): SearchTree | null {
+/** The tree from the tensors `search.*` of a file, and its other parts from the manifest. */
+export function readTree(file: File, { pieces, start_token, search, tree }: Manifest): SearchTree {
   const [parent, token, log_probability, score, fate] = ['parent', 'token', 'log_probability', 'score', 'fate'].map(
-    (name) => file.list(`search.${name}`),
-  );
-  if (!parent || !token || !log_probability || !score || !fate) return null;
-  const info = JSON.parse(file.metadata['glassformer.trace'] ?? '{}') as TraceInfo;
-  const rooted = parent.every((before, node) => (node === 0 ? before === -1 : before >= 0 && before < node));
+    (name) => file.list(`search.${name}`) ?? [],
+  ) as [number[], number[], number[], number[], number[]];
+  const rooted =
+    parent.length > 0 && parent.every((before, node) => (node === 0 ? before === -1 : before >= 0 && before < node));
   if (!rooted || [token, log_probability, score, fate].some((list) => list.length !== parent.length)) {
-    throw new Error('The file’s search tree is invalid.');
+    throw new Error('The search tree is invalid.');
   }
   const fates = fate.map((number) => FATES[number] ?? 'outranked');
-  const ended = fates.flatMap((one, node) => (one === 'ended' ? [node] : []));
-  ended.sort((a, b) => (score[b] as number) - (score[a] as number) || a - b);
-  const piece = token.map((id, node) => info.pieces[String(id)] ?? (node === 0 ? info.start_token : String(id)));
+  const finished = fates.flatMap((one, node) => (one === 'finished' ? [node] : []));
+  finished.sort((a, b) => (score[b] as number) - (score[a] as number) || a - b);
+  const piece = token.map((id, node) => pieces?.[String(id)] ?? (node === 0 ? start_token : String(id)));
   return {
     parent,
     token,
@@ -62,9 +44,9 @@ export function treeFromFile(file: File): SearchTree | null {
     log_probability,
     score,
     fate: fates,
-    ended,
-    length_penalty: info.search.length_penalty,
-    limit: info.limit,
+    finished,
+    length_penalty: search.length_penalty,
+    limit: tree?.limit ?? 0,
   };
 }
 
@@ -99,7 +81,7 @@ export function scoresOf(tree: SearchTree, penalty: number): number[] {
 /** The finished hypotheses, best first by this penalty; ties in the order in which they were found. */
 export function ranked(tree: SearchTree, penalty: number): { node: number; score: number }[] {
   const scores = scoresOf(tree, penalty);
-  const finished = tree.ended.map((node) => ({ node, score: scores[node] as number }));
+  const finished = tree.finished.map((node) => ({ node, score: scores[node] as number }));
   return finished.sort((a, b) => b.score - a.score || a.node - b.node);
 }
 
@@ -112,5 +94,5 @@ export function beamData(tree: SearchTree, size: number): BeamData {
     score: tree.score[node] as number,
     fate: tree.fate[node] as Fate,
   }));
-  return { size, lengthPenalty: tree.length_penalty, nodes, ended: tree.ended, followed: null };
+  return { size, lengthPenalty: tree.length_penalty, nodes, finished: tree.finished, followed: null };
 }

@@ -3,7 +3,6 @@ import type { Api, TensorSlice } from './api';
 import { sliceTensor } from './tensorSlice';
 import type { File } from './safetensors';
 import type { Tensor } from './tensor';
-import { treeFromFile, type SearchTree } from './searchTree';
 
 export interface Source {
   /** Whether there is a server that can run the model again. */
@@ -11,8 +10,8 @@ export interface Source {
   tensor(name: string, slice?: TensorSlice): Promise<Tensor>;
   /** A weight of the model, or part of it; null if it is not available. */
   weight(name: string, slice?: TensorSlice): Promise<Tensor | null>;
-  /** The search tree; null if the translation was given. */
-  tree(): Promise<SearchTree | null>;
+  /** The tensors of the search tree: see `readTree`. */
+  tree(): Promise<File>;
 }
 
 export function httpSource(api: Api, id: string): Source {
@@ -24,12 +23,11 @@ export function httpSource(api: Api, id: string): Source {
   };
 }
 
-/** A file of `Trace.save`: taps by name, weights under `parameters.`; shared ones are stored once. */
-export function fileSource(file: File, shared: Record<string, string> = {}): Source {
-  const same = (JSON.parse(file.metadata['glassformer.trace'] ?? '{}') as { same?: Record<string, string> }).same ?? {};
+/** A trace file: taps by name, weights under `parameters.`; what has several names (`same`, `shared`) is stored once. */
+export function fileSource(file: File, same: Record<string, string> = {}, shared: Record<string, string> = {}): Source {
   return {
     live: false,
-    tree: async () => treeFromFile(file),
+    tree: async () => file,
     async tensor(name, slice) {
       const tensor = file.tensor(stored(same, name));
       if (tensor === null) throw new Error(`The file does not contain ${name}.`);

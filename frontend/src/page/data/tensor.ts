@@ -1,10 +1,8 @@
-// Tensors with shape and axis names, and views of them without a copy.
+// Tensors with their shape, and views of them without a copy.
 
 export interface Tensor {
   values: Float32Array;
   shape: number[];
-  /** Axis names such as "H", "T", "S"; empty if unknown. */
-  axes: string[];
 }
 
 /** A matrix in row-major order. */
@@ -18,11 +16,7 @@ export interface Grid {
 export function part(tensor: Tensor, index: number): Tensor {
   const shape = tensor.shape.slice(1);
   const size = shape.reduce((product, one) => product * one, 1);
-  return {
-    values: tensor.values.subarray(index * size, (index + 1) * size),
-    shape,
-    axes: tensor.axes.slice(1),
-  };
+  return { values: tensor.values.subarray(index * size, (index + 1) * size), shape };
 }
 
 /** A tensor with two axes as a grid; one axis gives a single row. */

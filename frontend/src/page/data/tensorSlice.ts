@@ -21,7 +21,6 @@ export function sliceTensor(tensor: Tensor, { rows, cols, to }: TensorSlice = {}
   return {
     values,
     shape: [...tensor.shape.slice(0, -2), ...(tensor.shape.length > 1 ? [bottom - top] : []), right - left],
-    axes: tensor.axes,
   };
 }
 
@@ -44,7 +43,7 @@ function summary(tensor: Tensor, to: string): Tensor {
     for (let c = 0; c < cols; c++)
       values[r * cols + c] = largestMagnitude(whole, block(r, rows, whole.rows), block(c, cols, whole.cols));
   }
-  return { values, shape: [rows, cols], axes: [] };
+  return { values, shape: [rows, cols] };
 }
 
 const block = (index: number, of: number, size: number): [number, number] => [

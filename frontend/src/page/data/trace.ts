@@ -4,7 +4,7 @@ import { expandLayers, type TensorGroup, type Manifest } from './manifest';
 import { placesOf, type AttentionPlace } from './places';
 import type { Source } from './source';
 import { grid, row, type Tensor } from './tensor';
-import type { SearchTree } from './searchTree';
+import { readTree, type SearchTree } from './searchTree';
 
 export type Side = 'source' | 'target';
 
@@ -71,7 +71,8 @@ export class Exploration {
 
   /** The search tree; null if the translation was given. */
   async tree(): Promise<SearchTree | null> {
-    return this.manifest.target_given ? null : this.cached('search', () => this.source.tree());
+    if (this.manifest.target_given) return null;
+    return this.cached('search', async () => readTree(await this.source.tree(), this.manifest));
   }
 
   /** Whether there is a server that can run the model again. */

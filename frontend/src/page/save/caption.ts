@@ -1,4 +1,4 @@
-// Caption of a saved view: model, attention, sentence, version and link.
+// Caption of what is saved: model, attention, sentence, version and link.
 import type { ModelInfo } from '../data/manifest';
 import type { Exploration } from '../data/trace';
 import { screenOf } from '../screens/registry';
@@ -9,7 +9,7 @@ import { texts } from '../strings';
 export interface Caption {
   model: string;
   version: string;
-  view: string;
+  screen: string;
   place: string;
   source: string;
   target: string;
@@ -29,7 +29,7 @@ export function captionOf(
   return {
     model: model.name,
     version: manifest.version,
-    view: screenOf(selection.v).title,
+    screen: screenOf(selection.v).title,
     place: place === null ? '' : `${texts.place(place.kind, place.layer)}, ${texts.head.toLowerCase()} ${selection.h}`,
     source: manifest.source.text,
     target: manifest.target.text,
@@ -37,11 +37,11 @@ export function captionOf(
   };
 }
 
-export function inWords({ model, version, view, place, source, target, link }: Caption): string {
-  return `${view}${place === '' ? '' : ` · ${place}`}. “${source}” → “${target}”. ${model === '' ? '' : `${model}, `}glassformer ${version}. ${link}`;
+export function inWords({ model, version, screen, place, source, target, link }: Caption): string {
+  return `${screen}${place === '' ? '' : ` · ${place}`}. “${source}” → “${target}”. ${model === '' ? '' : `${model}, `}glassformer ${version}. ${link}`;
 }
 
-/** Name of a saved file: the model, the view, and the attention and head. */
+/** Name of a saved file: the model, the screen or view, and the attention and head. */
 export function fileName({ model }: Caption, selection: Selection, what: string, ending: string): string {
   const where = selection.v === 'attention' ? [selection.at, `head${selection.h}`] : [];
   return [model || 'glassformer', what, ...where].join('-').replaceAll(/[^\w.-]+/g, '_') + `.${ending}`;

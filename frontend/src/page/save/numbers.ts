@@ -1,4 +1,4 @@
-// The numbers of a view, as JSON and as CSV.
+// The numbers of a screen, as JSON and as CSV.
 import { keyLabel, queryLabel, tokensOf } from '../data/places';
 import { grid, joined, part, type Grid, type Tensor } from '../data/tensor';
 import type { Exploration } from '../data/trace';
@@ -13,7 +13,7 @@ export interface Table {
   values: (number | string | null)[][];
 }
 
-export async function numbersOfView(
+export async function numbersOfScreen(
   exploration: Exploration,
   selection: Selection,
   page: ParentNode,
@@ -46,7 +46,7 @@ async function attention(exploration: Exploration, selection: Selection): Promis
   if (place === null) return [];
   const rows = tokensOf(exploration, place.queries).map(queryLabel);
   const columns = tokensOf(exploration, place.keys).map(keyLabel);
-  const oneHead = selection.tab === 'word' || selection.tab === 'matrix';
+  const oneHead = selection.tab === 'token' || selection.tab === 'matrix';
   const tables: Table[] = [];
   for (const what of ['scores', 'weights']) {
     const [tensor] = await exploration.several(`${place.name}.${what}`);

@@ -19,6 +19,6 @@ export interface ScreenProps {
   /** A, the trace before the changes, if the difference is shown. */
   other?: Exploration | null;
   whatIf: WhatIfState;
-  /** The view of B, for when there is no difference to compute. */
+  /** The screen of B, for when there is no difference to compute. */
   plain?: Snippet;
 }

@@ -1,4 +1,4 @@
-// The guided tour: the order of the views. The step bar, the map and the keys use this table.
+// The guided tour: the order of the screens. The step bar, the map and the keys use this table.
 import type { Kind } from '../data/places';
 import type { Exploration, Side } from '../data/trace';
 import { selectedPlace } from '../state/validSelection';
@@ -20,7 +20,7 @@ export interface Step {
 export const STEPS: Step[] = [
   { title: 'Sentence and translation', screen: 'sentence' },
   { title: 'Source tokens', screen: 'tokens', side: 'source' },
-  { title: 'Attention of one token', screen: 'attention', kind: 'encoder-self', tab: 'word' },
+  { title: 'Attention of one token', screen: 'attention', kind: 'encoder-self', tab: 'token' },
   { title: 'All tokens at once', screen: 'attention', kind: 'encoder-self', tab: 'matrix' },
   { title: 'Many heads', screen: 'attention', kind: 'encoder-self', tab: 'heads' },
   { title: 'Heads compared', screen: 'attention', kind: 'encoder-self', tab: 'compare' },
@@ -34,7 +34,7 @@ export const STEPS: Step[] = [
   { title: 'Target tokens', screen: 'tokens', side: 'target' },
   { title: 'Decoder self-attention', screen: 'attention', kind: 'decoder-self', tab: 'matrix' },
   { title: 'Cross-attention', screen: 'attention', kind: 'cross', tab: 'matrix' },
-  { title: 'Cross-attention of one token', screen: 'attention', kind: 'cross', tab: 'word' },
+  { title: 'Cross-attention of one token', screen: 'attention', kind: 'cross', tab: 'token' },
   { title: 'Cross-attention heads compared', screen: 'attention', kind: 'cross', tab: 'compare' },
   {
     title: 'The rest of a decoder layer',
@@ -54,7 +54,7 @@ export function stepsOf(exploration: Exploration | null): Step[] {
   if (exploration === null) return STEPS.slice(0, 1);
   const kinds = new Set(exploration.places.map((place) => place.kind));
   const fits = (step: Step) =>
-    !exploration.weightsOnly || step.screen === 'sentence' || (step.screen === 'attention' && step.tab !== 'word');
+    !exploration.weightsOnly || step.screen === 'sentence' || (step.screen === 'attention' && step.tab !== 'token');
   const present = (step: Step) => step.needs === undefined || exploration.has(step.needs);
   return STEPS.filter(
     (step) =>

@@ -1,8 +1,8 @@
-// The selection, and its form in the URL after #: a link opens the same view.
+// The selection, and its form in the URL after #: a link opens the same screen with the same selection.
 import { parseChanges, serialiseChanges } from './changes';
 
-export type Tab = 'word' | 'matrix' | 'heads' | 'compare';
-export const TABS: Tab[] = ['word', 'matrix', 'heads', 'compare'];
+export type Tab = 'token' | 'matrix' | 'heads' | 'compare';
+export const TABS: Tab[] = ['token', 'matrix', 'heads', 'compare'];
 
 /** Before the changes, after them, or the difference. */
 export type Shown = 'a' | 'b' | 'b-a';
@@ -52,7 +52,7 @@ export const DEFAULTS: Selection = {
   h: 0,
   q: 0,
   k: null,
-  tab: 'word',
+  tab: 'token',
   part: '',
   n: null,
   s: '',
@@ -76,7 +76,7 @@ export const SENTENCE_DEFAULTS: Partial<Selection> = { y: 0, f: '', node: null, 
 const TEXTS = ['v', 'at', 'part', 's', 't', 'r', 'f', 'pronoun', 'c', 'i'] as const;
 const NUMBERS = ['h', 'q', 'b', 'y'] as const;
 
-/** Contains only what differs from the defaults, in a fixed order, so that a view has one URL. */
+/** Contains only what differs from the defaults, in a fixed order, so that a selection has one URL. */
 export function toHash(selection: Selection): string {
   const hash = new URLSearchParams();
   for (const key of Object.keys(DEFAULTS) as (keyof Selection)[]) {

@@ -17,7 +17,7 @@ export function validSelection(selection: Selection, exploration: Exploration): 
   return {
     ...selection,
     at: place.name,
-    tab: exploration.weightsOnly && selection.tab === 'word' ? 'matrix' : selection.tab,
+    tab: exploration.weightsOnly && selection.tab === 'token' ? 'matrix' : selection.tab,
     h: clamp(selection.h, config.n_heads),
     q: clamp(selection.q, sizes[place.queries]),
     k: selection.k === null ? null : clamp(selection.k, sizes[place.keys]),

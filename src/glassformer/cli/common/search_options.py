@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from glassformer.errors import SettingsError
+
 if TYPE_CHECKING:
     from glassformer.engine import EngineOptions
 

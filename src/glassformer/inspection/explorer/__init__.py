@@ -2,6 +2,6 @@
 
 from glassformer.inspection.explorer.explorer_iframe import Frame
 from glassformer.inspection.explorer.standalone_page import MAX_PAGE_BYTES, page_of, script, write_page
-from glassformer.inspection.explorer.trace_packing import DETAILS, Packed, packed
+from glassformer.inspection.explorer.trace_packing import DETAILS, packed
 
-__all__ = ["DETAILS", "MAX_PAGE_BYTES", "Frame", "Packed", "packed", "page_of", "script", "write_page"]
+__all__ = ["DETAILS", "MAX_PAGE_BYTES", "Frame", "packed", "page_of", "script", "write_page"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from glassformer.atomic_directory import replace_file
 from glassformer.errors import InputError
-from glassformer.inspection.explorer.trace_packing import Packed, packed
+from glassformer.inspection.explorer.trace_packing import packed
 from glassformer.inspection.tracing.trace import Detail, Trace
 
 SCRIPT = Path(__file__).with_name("explorer.js")
@@ -38,15 +38,14 @@ _PAGE = """<!doctype html>
 <p dir="auto">{target}</p>
 <p>This page shows the activations of a model and needs JavaScript; it loads nothing from the network.</p>
 </noscript>
-<script type="application/json" id="glassformer-saved">{about}</script>
-<script type="application/octet-stream" id="glassformer-trace">{numbers}</script>
+<script type="application/octet-stream" id="glassformer-trace">{packed}</script>
 <script type="module">{script}</script>
 </body>
 </html>
 """
 
 
-def page_of(trace: Trace, trace_data: Packed, name: str = "") -> str:
+def page_of(trace: Trace, packed_trace: bytes, name: str = "") -> str:
     """The explorer's HTML page for a packed trace."""
     script_text = script()
     return _PAGE.format(
@@ -55,8 +54,7 @@ def page_of(trace: Trace, trace_data: Packed, name: str = "") -> str:
         title=escape(f"{trace.text} · {name or 'glassformer'}"),
         source=escape(trace.text),
         target=escape(trace.translation),
-        about=_escaped_json(trace_data.about),
-        numbers=base64.b64encode(trace_data.numbers).decode(),
+        packed=base64.b64encode(packed_trace).decode(),
         script=script_text,
     )
 
@@ -99,8 +97,3 @@ def _policy(script: str) -> str:
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _escaped_json(json_text: str) -> str:
-    """JSON in which no string can close the script element around it."""
-    return json_text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

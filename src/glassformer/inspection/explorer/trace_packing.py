@@ -1,15 +1,11 @@
-"""Packs a trace for the explorer: a JSON manifest, and the tensors as a gzipped safetensors file."""
+"""Packs a trace for the explorer: a gzipped trace file whose metadata also has the manifest."""
 
 import gzip
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from glassformer.errors import InputError
-from glassformer.inspection.tracing.trace import Detail, Trace, in_memory
+from glassformer.inspection.tracing.trace import Detail, Trace
 from glassformer.inspection.tracing.trace_file import reduce_trace, serialised
 from glassformer.inspection.tracing.trace_manifest import manifest, weights_in
 from glassformer.model.dims import Tensor
@@ -21,33 +17,23 @@ MAX_EXACT_BYTES = 12_000_000
 """Default size up to which tensors keep their precision; larger traces are rounded to float16."""
 
 
-@dataclass(frozen=True)
-class Packed:
-    """A trace as embedded in a page."""
-
-    about: str
-    """JSON: the manifest, the model, and whether the tensors were rounded."""
-    numbers: bytes
-    """The tensors: a file written by `Trace.save`, gzipped."""
-
-
 def packed(
     trace: Trace, detail: Detail = "full", *, name: str = "", weights: bool | None = None, half: bool | None = None
-) -> Packed:
-    """Pack a trace for the explorer. `weights` (include parameters) and `half` (float16) default by size."""
+) -> bytes:
+    """Pack a trace for a page of the explorer. `weights` (include parameters) and `half` (float16) default by size."""
     if detail not in DETAILS:
         raise InputError(f"Unknown detail {detail!r} for the explorer; choose one of {', '.join(DETAILS)}.")
     patterns = _parameter_patterns(trace, detail, weights)
-    part = _readable(reduce_trace(trace, detail, parameters=patterns))
+    part = reduce_trace(trace, detail, parameters=patterns)
     rounded = _bytes(part.loaders) + _bytes(part.parameters) > MAX_EXACT_BYTES if half is None else half
     if rounded:
-        part = _readable(reduce_trace(trace, detail, True, patterns))
-    about = {
+        part = reduce_trace(trace, detail, True, patterns)
+    page = {
         "manifest": manifest("saved", part, weights_in(part)).model_dump(mode="json", exclude_none=True),
         "model": model_info(trace, name),
         "half": rounded,
     }
-    return Packed(json.dumps(about, ensure_ascii=False), gzip.compress(serialised(part), 6, mtime=0))
+    return gzip.compress(serialised(part, page), 6, mtime=0)
 
 
 def model_info(trace: Trace, name: str) -> dict[str, Any]:
@@ -65,15 +51,6 @@ def _parameter_patterns(trace: Trace, detail: Detail, include: bool | None) -> S
     if include is None:
         include = detail == "full" and _bytes(trace.parameters) <= MAX_INCLUDED_WEIGHT_BYTES
     return ("*",) if include else ()
-
-
-def _readable(part: Trace) -> Trace:
-    """The trace with bfloat16 tensors, which the page cannot read, converted to float32."""
-    tensors, weights = (
-        {name: x.float() if (x := load()).dtype == torch.bfloat16 else x for name, load in loaders.items()}
-        for loaders in (part.loaders, part.parameters)
-    )
-    return in_memory(part.about, tensors, part.tree, weights)
 
 
 def _bytes(loaders: Mapping[str, Callable[[], Tensor]]) -> int:

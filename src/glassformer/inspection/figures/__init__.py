@@ -5,7 +5,6 @@ Layout and drawing are in TypeScript (`frontend/src/figures`), shared with the e
 
 from glassformer.inspection.figures.figure import Figure, figure
 from glassformer.inspection.figures.figure_options import FigureOptions
-from glassformer.inspection.figures.story_page import Story, options_for_view, story
-from glassformer.inspection.figures.views import VIEWS
+from glassformer.inspection.figures.story_page import Story, story
 
-__all__ = ["VIEWS", "Figure", "FigureOptions", "Story", "figure", "options_for_view", "story"]
+__all__ = ["Figure", "FigureOptions", "Story", "figure", "story"]

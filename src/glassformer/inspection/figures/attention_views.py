@@ -30,7 +30,7 @@ SINGLE_HEAD_VIEWS = ("qkv", "self-attention")
 """Views that show one head, by default the first."""
 
 
-def attention_data(trace: Trace, view: str, options: FigureOptions) -> dict[str, Any]:
+def attention_data(view: str, trace: Trace, options: FigureOptions) -> dict[str, Any]:
     """Data of an attention figure for the renderer: `AttentionData` of frontend/src/figures/types.ts."""
     at = attention_name(trace, options.at)
     match = ATTENTION_NAME.fullmatch(at)

@@ -84,7 +84,7 @@ def beam_data(trace: Trace, options: FigureOptions) -> dict[str, Any]:
         )
     probabilities = torch.tensor(tree.log_probability, dtype=torch.float64).exp().tolist()
     nodes = zip(tree.parent, tree.token, probabilities, tree.score, tree.fate, strict=True)
-    ended = tree.ended
+    finished = tree.finished
     return {
         "size": trace.about.search.width,
         "lengthPenalty": tree.length_penalty,
@@ -98,6 +98,6 @@ def beam_data(trace: Trace, options: FigureOptions) -> dict[str, Any]:
             }
             for parent, token, probability, score, fate in nodes
         ],
-        "ended": ended,
-        "followed": ended[trace.about.hypothesis] if trace.about.hypothesis < len(ended) else None,
+        "finished": finished,
+        "followed": finished[trace.about.hypothesis] if trace.about.hypothesis < len(finished) else None,
     }

@@ -59,7 +59,7 @@ class Figure:
 
 
 def figure(trace: Trace, view: str, **options: Any) -> Figure:
-    """Draw a view of a trace: one of `VIEWS`, with the options of `FigureOptions`."""
+    """Draw a view of a trace: one of `figure_catalogue.VIEWS`, with the options of `FigureOptions`."""
     checked = FigureOptions(**options)
     data = view_data(trace, view, checked)
     style = {"width": int(checked.width.removesuffix("mm")), "dark": checked.dark, "caption": checked.caption}

@@ -1378,14 +1378,14 @@ var glassformerFigures = (function(exports) {
 		};
 	}
 	function sentences$4(data, retained, dropped) {
-		const best = data.ended[0];
+		const best = data.finished[0];
 		const counts = `${plural(data.nodes.length - 1, "hypothesis", "hypotheses")} considered: ${retained} kept or finished, ${dropped} dropped.`;
 		if (best === void 0) return [counts];
-		const second = data.ended[1];
+		const second = data.finished[1];
 		const runnerUp = second === void 0 ? "" : ` (second: ${decimal(data.nodes[second].score)})`;
 		return [
 			counts,
-			`Best of ${plural(data.ended.length, "finished hypothesis", "finished hypotheses")},`,
+			`Best of ${plural(data.finished.length, "finished hypothesis", "finished hypotheses")},`,
 			`with score ${decimal(data.nodes[best].score)}${runnerUp}:`,
 			`${firstWords(textOf(data, pathOf(data, best)))}.`
 		];
@@ -1403,7 +1403,7 @@ var glassformerFigures = (function(exports) {
 	}
 	/** Whether a hypothesis was not dropped: it was extended, finished, or unfinished when the search ended. */
 	function isRetained(node) {
-		return node.fate === "kept" || node.fate === "ended" || node.fate === "abandoned";
+		return node.fate === "kept" || node.fate === "finished" || node.fate === "abandoned";
 	}
 	/** Runs with their rows: the first child stays in its parent's row, the others go below; the best path comes first. */
 	function layout(data, drawn = isRetained) {
@@ -1411,7 +1411,7 @@ var glassformerFigures = (function(exports) {
 		data.nodes.forEach((node, number) => {
 			if (node.parent >= 0 && drawn(node, number)) children[node.parent].push(number);
 		});
-		const best = new Set(data.ended[0] === void 0 ? [] : pathOf(data, data.ended[0]));
+		const best = new Set(data.finished[0] === void 0 ? [] : pathOf(data, data.finished[0]));
 		const depth = [];
 		data.nodes.forEach((node, number) => depth.push(number === 0 ? 0 : depth[node.parent] + 1));
 		for (const list of children) list.sort((a, b) => Number(best.has(b)) - Number(best.has(a)) || a - b);
@@ -1569,7 +1569,7 @@ var glassformerFigures = (function(exports) {
 			"stroke-width": run.best ? 1.4 : .7,
 			"stroke-dasharray": dashed
 		});
-		if (complete && last.fate === "ended") {
+		if (complete && last.fate === "finished") {
 			const inner = {
 				x: x + 1.6,
 				y: frame.y + 1.6,
@@ -1598,8 +1598,8 @@ var glassformerFigures = (function(exports) {
 		const room = Math.min(150, canvas.width - x);
 		const node = run.nodes[run.nodes.length - 1];
 		const fill = run.best ? canvas.theme.accent : canvas.theme.quiet;
-		if (last.fate === "ended") {
-			const label = `${ordinal(data.ended.indexOf(node) + 1)} ${decimal(last.score).replace("-", "−")}`;
+		if (last.fate === "finished") {
+			const label = `${ordinal(data.finished.indexOf(node) + 1)} ${decimal(last.score).replace("-", "−")}`;
 			return text(x, line + 2.9, label, {
 				fill,
 				bold: run.best,

@@ -12,56 +12,10 @@ from typing import Any
 
 from glassformer.atomic_directory import replace_file
 from glassformer.errors import InputError
-from glassformer.inspection.figures.attention_views import VIEW_PARTS
+from glassformer.figure_catalogue import VIEWS, options_for_view
 from glassformer.inspection.figures.figure import Figure, figure
 from glassformer.inspection.tracing.trace import Trace
 
-CHAPTERS = {
-    "qkv": (
-        "Queries, keys and values",
-        "Each token's row of X is multiplied by three matrices of this head. W_Q gives its query, which is compared "
-        "with the keys of other tokens; W_K gives its key, which queries are compared with; W_V gives its value, which "
-        "is passed on to the tokens that attend to it.",
-    ),
-    "self-attention": (
-        "One head: scores, weights, weighted sum",
-        "Each query is multiplied with every key. The scores are divided by √K, and a softmax turns them into weights "
-        "that add up to 1. Z is the sum of the values, each times its weight.",
-    ),
-    "attention": ("Attention weights", "The same weights, for this head alone."),
-    "heads": (
-        "Several heads",
-        "All heads do this in parallel, each with its own matrices, so each can attend to something else.",
-    ),
-    "heads-out": (
-        "The result of each head",
-        "Each head has its own Z; some contribute more to the output than others.",
-    ),
-    "concat": (
-        "Concatenation and W_O",
-        "All Z are concatenated, and W_O maps them to one row per token: the output of the attention.",
-    ),
-    "multi-head": ("Multi-head attention as a whole", "One attention in one figure, from its input to its output."),
-    "cross-attention": (
-        "From encoder to decoder: which W_K and W_V?",
-        "The encoder's output goes to every decoder layer, and each layer computes keys and values from it with its "
-        "own W_K and W_V: not with the encoder's, and not with another layer's.",
-    ),
-    "decoding-steps": (
-        "Decoding step by step",
-        "In each step the input is the token of the step before, and the decoder predicts the next one. The keys and "
-        "values of earlier tokens come from a cache; those of the source are computed once.",
-    ),
-    "beam": (
-        "Beam search",
-        "Several hypotheses are extended in parallel; after each step the best are kept and the others are dropped.",
-    ),
-    "softmax": (
-        "The next token",
-        "The decoder's output vector gives one logit per token of the vocabulary, and a softmax turns the logits into "
-        "probabilities.",
-    ),
-}
 CROSS_ATTENTION_QKV = (
     "Each row of the target is multiplied by W_Q, which gives a query. The rows of the encoder's output are multiplied "
     "by W_K and W_V of this decoder layer, which gives the keys that queries are compared with and the values that are "
@@ -128,13 +82,13 @@ def story(trace: Trace, *, name: str = "", dark: bool = False, **options: Any) -
     options = {option: value for option, value in options.items() if value is not None}
     drawn = {"attention": figure(trace, "attention", **{"head": 0, **options}, **style)}
     left_out = []  # wrong options have raised above, so what fails below are tensors that the trace does not have
-    for view in CHAPTERS:
+    for view, about in VIEWS.items():
         try:
             drawn[view] = drawn.get(view) or figure(trace, view, **options_for_view(view, options), **style)
         except InputError as error:
-            left_out.append(f"{CHAPTERS[view][0]}: {error}")
+            left_out.append(f"{about.heading}: {error}")
     crosses = str(options.get("at")).endswith("cross_attention")
-    chapters = [_chapter(i, drawn[view], crosses) for i, view in enumerate(filter(drawn.get, CHAPTERS), start=1)]
+    chapters = [_chapter(i, drawn[view], crosses) for i, view in enumerate(filter(drawn.get, VIEWS), start=1)]
     summary = f"{len(chapters)} figures of one translation{f' by {name}' if name else ''}, with the model's own numbers"
     page = _PAGE.format(
         **(_DARK if dark else _LIGHT),
@@ -149,17 +103,11 @@ def story(trace: Trace, *, name: str = "", dark: bool = False, **options: Any) -
     return Story(page)
 
 
-def options_for_view(view: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The options that apply to this view: `at` and `token` refer to an attention, so other views ignore them."""
-    return options if view in VIEW_PARTS else {name: options[name] for name in options if name not in ("at", "token")}
-
-
 def _chapter(number: int, drawn: Figure, crosses: bool) -> str:
-    heading, text = CHAPTERS[drawn.view]
-    if crosses and drawn.view == "qkv":
-        text = CROSS_ATTENTION_QKV
+    about = VIEWS[drawn.view]
+    text = CROSS_ATTENTION_QKV if crosses and drawn.view == "qkv" else about.text
     return (
-        f'<section aria-labelledby="{drawn.view}"><h2 id="{drawn.view}">{number}. {_typeset(heading)}</h2>'
+        f'<section aria-labelledby="{drawn.view}"><h2 id="{drawn.view}">{number}. {_typeset(about.heading)}</h2>'
         f"<p>{_typeset(text)}</p>"
         f'<figure tabindex="0">{drawn.svg}<figcaption>{_typeset(drawn.description)}</figcaption></figure></section>'
     )

@@ -1,5 +1,7 @@
-"""Views of a trace (kinds of figure) by name: their descriptions and the data they need."""
+"""Data of the views: which function selects the data of each view of the catalogue from a trace."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from glassformer.errors import InputError
@@ -9,32 +11,17 @@ from glassformer.inspection.figures.decoding_views import beam_data, decoding_st
 from glassformer.inspection.figures.figure_options import FigureOptions
 from glassformer.inspection.tracing.trace import Trace
 
-VIEWS = {
-    "qkv": "X × W_Q = Q, X × W_K = K, X × W_V = V, for one head",
-    "self-attention": "softmax(Q Kᵀ / √K) V = Z, for one head",
-    "heads": "the Q, K and V of every head",
-    "heads-out": "the Z of every head, and its contribution to the output",
-    "concat": "all Z concatenated, times W_O",
-    "multi-head": "the whole attention, from input to output",
-    "cross-attention": "K and V of each decoder layer, from the encoder's output",
-    "attention": "the attention weights of one head, or of all",
-    "decoding-steps": "decoding step by step, with both key/value caches",
-    "beam": "the search tree",
-    "softmax": "the most likely tokens at one target position",
+VIEW_FUNCTIONS: dict[str, Callable[[Trace, FigureOptions], dict[str, Any]]] = {
+    **{view: partial(attention_data, view) for view in VIEW_PARTS},
+    "cross-attention": cross_attention_data,
+    "decoding-steps": decoding_steps_data,
+    "beam": beam_data,
+    "softmax": softmax_data,
 }
 
 
 def view_data(trace: Trace, view: str, options: FigureOptions) -> dict[str, Any]:
     """The data that the renderer needs for a view of a trace."""
-    if view in VIEW_PARTS:
-        return attention_data(trace, view, options)
-    match view:
-        case "cross-attention":
-            return cross_attention_data(trace, options)
-        case "decoding-steps":
-            return decoding_steps_data(trace, options)
-        case "beam":
-            return beam_data(trace, options)
-        case "softmax":
-            return softmax_data(trace, options)
-    raise InputError(f"There is no view {view!r}; choose one of {', '.join(VIEWS)}.")
+    if view not in VIEW_FUNCTIONS:
+        raise InputError(f"There is no view {view!r}; choose one of {', '.join(VIEW_FUNCTIONS)}.")
+    return VIEW_FUNCTIONS[view](trace, options)

@@ -137,7 +137,7 @@ def means_for(
 
 
 def _finished(tree: SearchTree, number: int) -> list[int]:
-    finished = tree.ended
+    finished = tree.finished
     if number >= len(finished):
         raise InputError(
             f"Hypothesis {number} is out of range (0 to {len(finished) - 1}): the search finished {len(finished)}. "

@@ -1,7 +1,7 @@
 """Trace files (safetensors): levels of detail, writing, and validated reading of untrusted files."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,8 @@ from glassformer.inspection.tracing.trace import FORMAT, Detail, Trace, TraceInf
 from glassformer.model.dims import Tensor
 
 HEADER = "glassformer.trace"
+PAGE = "page"
+"""Part of the metadata that only the explorer reads: the manifest, the model."""
 MAX_HEADER_BYTES = 2**24
 """Maximum size of the safetensors header; a long sentence with a wide beam needs a few hundred thousand bytes."""
 MAX_FLOAT16 = 65504.0
@@ -45,22 +47,27 @@ def reduce_trace(trace: Trace, detail: Detail, half: bool = False, parameters: S
     names = [name for name in trace.loaders if _matches(name, included) and not _matches(name, excluded)]
     tensors = {name: trace[name] for name in names}
     weights = {name: load() for name, load in trace.parameters.items() if _matches(name, parameters)}
-    if half:
-        tensors = {name: _as_float16(name, tensor) for name, tensor in tensors.items()}
-        weights = {name: _as_float16(name, tensor) for name, tensor in weights.items()}
+    if half:  # except `output.*`, which is small and used in computations
+        tensors = {name: x if name.startswith("output.") else as_float16(x) for name, x in tensors.items()}
+        weights = {name: as_float16(weight) for name, weight in weights.items()}
     return in_memory(_info_for(trace, tensors), tensors, trace.tree, weights)
 
 
-def serialised(trace: Trace) -> bytes:
-    """The whole trace as the bytes of a safetensors file."""
-    header = {HEADER: json.dumps(trace.about.model_dump(mode="json"), ensure_ascii=False)}
+def serialised(trace: Trace, page: dict[str, Any] | None = None) -> bytes:
+    """The whole trace as the bytes of a safetensors file. `page`: further metadata for the explorer."""
+    about = trace.about.model_dump(mode="json") | ({} if page is None else {PAGE: page})
+    header = json.dumps(about, ensure_ascii=False)  # one entry: safetensors writes several in random order
     tensors = {name: load() for name, load in trace.loaders.items()}
     tensors |= {f"{PARAMETER_PREFIX}{name}": load() for name, load in trace.parameters.items()}
-    contents = {  # copies, because some are views of one tensor
-        name: tensor.clone(memory_format=torch.contiguous_format)
-        for name, tensor in (tensors | _tree_tensors(trace.tree)).items()
+    return safetensors_bytes(tensors | tree_tensors(trace.tree), {HEADER: header})
+
+
+def safetensors_bytes(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
+    """A safetensors file of these tensors, under the names that they have in a trace file."""
+    copies = {  # because some are views of one tensor
+        name: tensor.detach().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
     }
-    return save(contents, header)
+    return save(copies, metadata)
 
 
 def _info_for(trace: Trace, tensors: dict[str, Tensor]) -> TraceInfo:
@@ -89,15 +96,16 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _as_float16(name: str, tensor: Tensor) -> Tensor:
-    """The tensor in float16, except `output.*` (small, used in computations) and values beyond float16's range."""
-    if not tensor.is_floating_point() or name.startswith("output."):
+def as_float16(tensor: Tensor) -> Tensor:
+    """The tensor in float16, except integers and values beyond float16's range."""
+    if not tensor.is_floating_point():
         return tensor
     finite = tensor.nan_to_num(0, 0, 0)
     return tensor if finite.numel() and finite.abs().max() > MAX_FLOAT16 else tensor.half()
 
 
-def _tree_tensors(tree: SearchTree | None) -> dict[str, Tensor]:
+def tree_tensors(tree: SearchTree | None) -> dict[str, Tensor]:
+    """The search tree as tensors of a trace file; none where the target was given."""
     if tree is None:
         return {}
     return {
@@ -156,4 +164,5 @@ def _info(text: str | None) -> TraceInfo:
         raise DirectoryError("its metadata is not a JSON object.")
     if table.get("format") != FORMAT:
         raise DirectoryError(f"it has format {table.get('format')!r}; this version reads format {FORMAT}.")
+    table.pop(PAGE, None)
     return TraceInfo(**table)

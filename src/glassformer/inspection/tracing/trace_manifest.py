@@ -19,7 +19,7 @@ from glassformer.model.positions import position_kind
 
 LAYER = re.compile(r"\.layers\.(\d+)\.")
 MAX_LISTED_HYPOTHESES = 16
-"""Maximum number of finished hypotheses in a manifest; `/tree` has all."""
+"""Maximum number of finished hypotheses in a manifest; the search tree has all."""
 
 
 class TensorGroup(BaseModel):
@@ -60,7 +60,7 @@ class FinishedHypothesis(BaseModel):
 
 
 class SearchSummary(BaseModel):
-    """Summary of a search tree; `/tree` has all of it."""
+    """Summary of a search tree, which is sent and stored as tensors."""
 
     nodes: int
     limit: int
@@ -197,7 +197,7 @@ def _search_summary(trace: Trace, tokenizer: AnyTokenizer | IdsOnly | None) -> S
             score=finite(tree.score[node]),
             tokens=len(tree.path(node)),
         )
-        for node in tree.ended[:MAX_LISTED_HYPOTHESES]
+        for node in tree.finished[:MAX_LISTED_HYPOTHESES]
     ]
     return SearchSummary(nodes=len(tree), limit=tree.limit, finished=finished)
 

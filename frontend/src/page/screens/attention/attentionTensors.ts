@@ -67,7 +67,7 @@ export async function loadAttention(exploration: Exploration, place: AttentionPl
 
 /** For a trace saved with weights only: empty q, k, v and z, and scores that are -∞ where the weight is 0. */
 function tensorsFromWeights(weights: Tensor): Tensor[] {
-  const none: Tensor = { values: new Float32Array(), shape: [weights.shape[0] ?? 0, 0, 0], axes: [] };
+  const none: Tensor = { values: new Float32Array(), shape: [weights.shape[0] ?? 0, 0, 0] };
   return [none, none, none, { ...weights, values: weights.values.map(Math.log) }, none];
 }
 

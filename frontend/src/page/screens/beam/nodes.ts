@@ -5,17 +5,17 @@ import { texts } from '../../strings';
 /** The same text as `glassformer.decoding.search_tree.SearchTree.why`. */
 export function fateText(tree: SearchTree, node: number): string {
   const words = texts.screen.beam.fates;
-  if (tree.fate[node] !== 'ended') return words[tree.fate[node] as 'kept'];
+  if (tree.fate[node] !== 'finished') return words[tree.fate[node] as 'kept'];
   const atLimit = pathOf(tree, node).length === tree.limit;
-  return words.ended(tree.ended.indexOf(node) + 1, tree.ended.length, atLimit);
+  return words.finished(tree.finished.indexOf(node) + 1, tree.finished.length, atLimit);
 }
 
 /** The finished hypothesis through a node: the followed one if it passes, else the best; by its number, 0 is the best. */
 export function hypothesisThrough(tree: SearchTree, node: number, followed: number): number | null {
   const passes = (end: number) => node === 0 || pathOf(tree, end).includes(node);
-  const current = tree.ended[followed];
+  const current = tree.finished[followed];
   if (current !== undefined && passes(current)) return followed;
-  const best = tree.ended.findIndex(passes);
+  const best = tree.finished.findIndex(passes);
   return best < 0 ? null : best;
 }
 

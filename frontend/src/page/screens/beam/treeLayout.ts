@@ -106,7 +106,7 @@ function rowsOf(tree: SearchTree, runs: Run[], columns: { x: number; width: numb
       { x: number; width: number },
       { x: number; width: number },
     ];
-    const labelled = tree.fate[end.nodes[end.nodes.length - 1] as number] === 'ended';
+    const labelled = tree.fate[end.nodes[end.nodes.length - 1] as number] === 'finished';
     const span: Span = [first.x - GAP, last.x + last.width + (labelled ? LABEL : 0)];
     const above = run.parent === null ? -1 : (rows.get(run.parent.row) as number);
     const line: Span = [first.x - GAP, first.x];

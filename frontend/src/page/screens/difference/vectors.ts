@@ -11,7 +11,7 @@ export interface Step {
 }
 
 export interface Steps {
-  /** Title of the view. */
+  /** Title of the screen. */
   title: string;
   /** The side that the positions belong to. */
   side: Side;

@@ -9,7 +9,7 @@ from glassformer.evaluation import sentence_chrf
 from glassformer.inspection import inspect
 from glassformer.inspection.interventions.changes import AverageHead, RemoveEdge, RemoveHead, attentions
 from glassformer.server.translation_service import open_served_model
-from glassformer.server.what_if_requests import CancellationToken
+from glassformer.server.what_if_service import CancellationToken
 from tests.server.running import WORDS, running, served
 
 SENTENCE = "The animal didn't cross the street because it was too tired."

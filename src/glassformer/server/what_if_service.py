@@ -16,7 +16,7 @@ from glassformer.server.schemas import (
     WhatIfResponse,
 )
 from glassformer.server.state import ServerState
-from glassformer.server.trace_limits import check_ids, check_length, manifest_of
+from glassformer.server.trace_limits import check_ids, check_length
 from glassformer.server.trace_store import StoredTrace
 from glassformer.server.translation_service import finite
 
@@ -43,7 +43,7 @@ def run_what_if(state: ServerState, stored: StoredTrace, body: WhatIfRequest) ->
     both = (result.before.translation, result.after.translation)
     return WhatIfResponse(
         id=after.identity,
-        manifest=manifest_of(state, after),
+        manifest=state.manifest_of(after),
         changed_words=result.changed_words,
         original_log_probabilities=[finite(log_p) for log_p in result.original_log_probabilities],
         differences=[finite(difference) for difference in result.differences],

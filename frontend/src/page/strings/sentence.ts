@@ -1,0 +1,30 @@
+// Texts of the screen `sentence`: the sentence and its translation.
+import { plural } from '../../figures/formatting';
+
+export const sentence = {
+  title: 'Sentence and translation',
+  intro: 'Type a sentence in the source language; the model translates it.',
+  saved: 'The source sentence and its translation.',
+  text: 'Sentence',
+  beam: 'Beam size',
+  beamHint: 'number of hypotheses kept during the search; 1 is greedy search',
+  given: 'Translation to score instead of the model’s own (optional)',
+  run: 'Run the model',
+  examples: 'Examples',
+  blank: 'Type a sentence first.',
+  found: 'Translation by the model',
+  targetGiven: 'Given translation',
+  probabilities: 'Probability of each token, given the tokens before it',
+  others: 'Other finished hypotheses',
+  score: 'log p / length',
+  open: 'Show the layers',
+  shut: 'Hide the layers',
+  model: 'the model',
+  inside: (e: number, d: number) => `${plural(e, 'encoder layer')}, ${plural(d, 'decoder layer')}`,
+  encoder: 'Encoder',
+  decoder: 'Decoder',
+  memory: 'memory',
+  memoryHint: 'the output of the last encoder layer goes to every decoder layer',
+  shape: 'Configuration of this model',
+  start: 'Type a sentence in the model’s source language. The explorer then shows every step of its translation.',
+};
