@@ -74,7 +74,7 @@ def test_it_runs_in_both_engines_and_in_the_server(config, seed):
 
 
 def test_a_trace_of_it_shows_a_beam_search():
-    trace = Translator(model(), tokenizer(), SecondBest()).trace("The dog is tired.")
+    trace = glassformer.inspect(Translator(model(), tokenizer(), SecondBest())).trace("The dog is tired.")
     assert trace.about.search == Beam()
 
 
