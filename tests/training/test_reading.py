@@ -97,10 +97,12 @@ def test_text_is_opened_at_most_three_times_before_the_first_update(tmp_path, na
         run_options["data"] = {f"{prefix}source": as_one_file(data, prefix, name) for prefix in prefixes}
     elif not own_dev:
         run_options["data"] = {side: data[side] for side in ("source", "target")}
+    test = write_corpus(tmp_path / "text", 5, "test")
+    run_options["data"] |= test
     run = Observed(tmp_path, run_options)
     for key, path in run_options["data"].items():
-        assert run.opened_before_updates[path] == (2 if key.startswith("dev_") else 3)
-        assert run.opened[path] == run.opened_before_updates[path], "nor after it"
+        assert run.opened_before_updates[path] == (2 if key.startswith(("dev_", "test_")) else 3)
+        assert run.opened[path] == run.opened_before_updates[path] + (ranks if key in test else 0)
     dev = Counter(json.loads(line)["source"] for line in (tmp_path / "run/dev.jsonl").read_text().splitlines())
     assert dev
     assert {source: run.encoded[source] for source in dev} == dev, "encoded once, not at each validation"
