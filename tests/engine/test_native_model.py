@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
 from glassformer.decoding import BatchLimits, Beam, Ensemble, PlainStepModel, Request, Sample, search
 from glassformer.engine import native_library
@@ -14,7 +15,9 @@ from glassformer.engine.native_library import library
 from glassformer.engine.native_model import NativeStepModel
 from glassformer.engine.reduced_precision import to_precision
 from glassformer.errors import InputError
+from glassformer.interop.capabilities import CAPABILITIES
 from glassformer.model import ModelConfig
+from glassformer.model.positions import KINDS, PositionKind
 from tests.decoding.test_search_on_models import lively, texts_of
 from tests.examples import cases, max_examples
 from tests.interop.memory import measured
@@ -173,6 +176,34 @@ def test_a_target_may_be_longer_than_the_initial_position_tables():
     ours, plain = search(native(model), requests, settings), search(PlainStepModel(model), requests, settings)
     assert max(len(n_best[0].tokens) for n_best in ours) > 1100
     assert [n_best[0].tokens[:50] for n_best in ours] == [n_best[0].tokens[:50] for n_best in plain]
+
+
+class Alibi(nn.Module):
+    """A bias without parameters (arXiv:2108.12409)."""
+
+    def __init__(self, config, *_):
+        super().__init__()
+        self.slopes = 2 ** (-8 * torch.arange(1, config.n_heads + 1) / config.n_heads)
+
+    def forward(self, first, queries, keys):
+        distance = (torch.arange(keys) - torch.arange(first, first + queries)[:, None]).abs()
+        return -self.slopes[:, None, None] * distance
+
+
+def test_a_new_kind_of_positions_needs_no_change_of_the_c_code(monkeypatch):
+    monkeypatch.setitem(KINDS, "alibi", PositionKind("ALiBi.", (), lambda _: (), stack_bias=Alibi))
+    config = small().model_copy(update={"positions": "alibi"})
+    model, other = lively(config, 0).float(), lively(small(), 0).float()
+    with pytest.raises(InputError, match=r"The C engine does not support models with positions = alibi \(only"):
+        native(model)
+    monkeypatch.setitem(CAPABILITIES["the C engine"], "positions", ("alibi", "sinusoidal"))
+    texts = texts_of(config, 0)
+    logits = {
+        name: random_walk_logits(step_model, texts, 0)
+        for name, step_model in (("C", native(model)), ("torch", PlainStepModel(model)), ("sinusoidal", native(other)))
+    }
+    torch.testing.assert_close(logits["C"], logits["torch"], rtol=0, atol=1e-4)
+    assert any((one - two).abs().max() > 0.01 for one, two in zip(logits["C"], logits["sinusoidal"], strict=True))
 
 
 @pytest.mark.parametrize(("beam", "tokens"), cases((1, 40), (5, 31), more=[(1, 15), (2, 65), (4, 16), (4, 40)]))

@@ -47,9 +47,9 @@ def test_a_new_kind_of_positions_is_refused_until_the_table_names_it(target):
     [
         (
             "CTranslate2",
-            {"positions": "relative-per-layer", "decoder_ssru": False, "d_head": 3},
-            "CTranslate2 does not support models with d_head = 3 (only d_model / n_heads), positions = "
-            "relative-per-layer (only sinusoidal, sinusoidal-halves, sinusoidal-fairseq, learned or relative).",
+            {"positions": "rotary", "d_head": 4},
+            "CTranslate2 does not support models with d_head = 4 (only d_model / n_heads), positions = rotary (only "
+            "sinusoidal, sinusoidal-halves, sinusoidal-fairseq, learned, relative or relative-per-layer).",
         ),
         (
             "m2m_100",

@@ -468,6 +468,13 @@ def test_a_byt5_tokenizer_that_cannot_be_is_refused_in_one_sentence(vocab_size, 
         open_hugging_face(tmp_path)
 
 
+def test_other_tokens_of_a_byt5_tokenizer_have_their_ids(tmp_path):
+    ByT5Tokenizer(extra_ids=0, additional_special_tokens=["<|start|>", "</s>", "<|end|>"]).save_pretrained(tmp_path)
+    case = Case(tmp_path, "t5", {"vocab_size": 384})
+    for text in ("<|start|>a<|end|>", "<extra_id_0>"):
+        assert case.ours.encode(text, "source") == case.ids(text, "source")
+
+
 def test_a_byt5_tokenizer_without_a_list_of_its_sentinels_has_as_many_as_it_counts(case, tmp_path):
     for name, about in {"default": {}, "nine": {"extra_ids": 9}, "too many": {"extra_ids": 10**12}}.items():
         (tmp_path / name).mkdir()

@@ -121,8 +121,10 @@ CAPABILITIES: Mapping[str, Mapping[str, Allowed]] = {
     "CTranslate2": EVERYTHING
     | {
         "d_head": WHOLE_HEADS,
-        # Its encoder cannot rotate, and computes the relative bias once for all layers.
-        "positions": ("sinusoidal", "sinusoidal-halves", "sinusoidal-fairseq", "learned", "relative"),
+        "positions": (  # its encoder cannot rotate
+            *("sinusoidal", "sinusoidal-halves", "sinusoidal-fairseq"),
+            *("learned", "relative", "relative-per-layer"),
+        ),
         "norm": RMS_IF_FIRST,
         "decoder_ssru": (False,),
     },

@@ -91,11 +91,13 @@ def _spec(model: Transformer, vocabulary: ExportVocabulary) -> Any:
             _norm(side.layernorm_embedding, stack.embedding_norm)
         if stack.final_norm is not None:
             _norm(side.layer_norm, stack.final_norm)
-        for number, layer in enumerate(stack.layers):
-            _layer(side.layer[number], cast("EncoderLayer | DecoderLayer", layer))
-            if stack.relative_bias is not None:
-                attention = side.layer[number].self_attention
-                attention.relative_attention_bias = _array(stack.relative_bias.weight)
+        layers = cast("list[EncoderLayer | DecoderLayer]", stack.layers)
+        for layer_spec, layer in zip(side.layer, layers, strict=True):
+            _layer(layer_spec, layer)
+            bias = layer.relative_bias or stack.relative_bias
+            if bias is not None:
+                attention = layer_spec.self_attention
+                attention.relative_attention_bias = _array(bias.weight)
                 attention.relative_attention_max_distance = np.int32(config.relative_max_distance)
     _linear(spec.decoder.projection, model.output_projection)
     if config.scale_output:

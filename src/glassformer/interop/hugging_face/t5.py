@@ -160,9 +160,11 @@ class T5Family:
             return marian_tokenizer(directory, config)
         model = read_spm(inside(directory, "spiece.model"), config.vocab_size)
         pieces = SentencePieceSegmenter(model).pieces()
-        if not any(SENTINEL in piece for piece in pieces):
-            pieces += reversed(_sentinels(about, 100, config))
-        return _tokenizer("sentencepiece", pieces, model, config)
+        sentinels = [piece for piece in pieces if SENTINEL in piece]
+        if not sentinels:
+            sentinels = _sentinels(about, 100, config)[::-1]
+            pieces += sentinels
+        return _tokenizer("sentencepiece", pieces, sentinels, model, config)
 
     def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:
         """Write a T5 tokenizer unchanged, others as Marian's: T5Tokenizer supports only T5's ids and unigram scores."""
@@ -189,18 +191,22 @@ def _byte_tokenizer(about: dict[str, Any], config: ModelConfig) -> ImportedToken
     pieces = ["<pad>", "</s>", "<unk>", *bytes_to_unicode().values()]
     if len(pieces) > config.vocab_size:
         raise DataError(f"{BYTE_TOKENIZER} needs {len(pieces)} tokens, but the model has {config.vocab_size}.")
-    return _tokenizer("bytes", [*pieces, *(listed_tokens(about) or _sentinels(about, 125, config))], b"", config)
+    listed = [token for token in listed_tokens(about) if token and token not in pieces]
+    sentinels = listed or _sentinels(about, 125, config)
+    return _tokenizer("bytes", [*pieces, *sentinels], sentinels, b"", config)
 
 
-def _tokenizer(cut: SegmenterKind, pieces: list[str], model: bytes, config: ModelConfig) -> ImportedTokenizer:
+def _tokenizer(
+    cut: SegmenterKind, pieces: list[str], sentinels: list[str], model: bytes, config: ModelConfig
+) -> ImportedTokenizer:
     ids = {piece: i for i, piece in reversed(list(enumerate(pieces[: config.vocab_size])))}
-    vocabulary = pieces_by_id(ids, config.vocab_size)
+    vocabulary, named = pieces_by_id(ids, config.vocab_size), {*sentinels}
     settings = ImportedTokenizerSettings(
         cut=cut,
         joint=True,
         after_source=["</s>"],
         after_target=["</s>"],
-        tags=[piece for piece in vocabulary if piece.startswith(SENTINEL)],
+        tags=[piece for piece in vocabulary if piece in named],
         hidden=["<pad>"],
     )
     return ImportedTokenizer.joint(settings, vocabulary, model)
