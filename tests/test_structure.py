@@ -251,3 +251,15 @@ def test_glassformer_imports_no_heavy_third_party_packages():
         for package in ("transformers", "pandas", "beartype", "matplotlib", "torch._dynamo", "torchvision"):
             assert package not in sys.modules, package
     """)
+
+
+def test_the_files_of_a_change_exist():
+    """docs/extending.md names at most five files per change (some are needed only for more), and they are there."""
+    sections = re.split(r"^## ", (ROOT / "docs/extending.md").read_text(), flags=re.MULTILINE)[1:]
+    assert len(sections) == 6
+    for section in sections:
+        rows = re.findall(r"^\| (`.*?`.*?) \| (.*) \|$", section, re.MULTILINE)
+        files = [(path, "only" in change) for cell, change in rows for path in re.findall(r"`([^`]+)`", cell)]
+        assert 2 <= sum(not optional for _, optional in files) <= 5, section
+        for path, _ in files:
+            assert any((base / path.split("<")[0]).exists() for base in (ROOT, SOURCE)), path
