@@ -73,18 +73,7 @@ def choose_heads(
     """
     heads = every_alignment_head(model.config)
     sample = _sample(pairs, len(heads))
-    if gold is None:
-        others = set(range(len(pairs))) - set(sample)
-        reference = _learned([pairs[i] for i in sample], [*(pairs[i] for i in sorted(others)), *also])
-    elif len(gold) != len(pairs):
-        raise InputError(
-            f"There are gold links for {len(gold)} pairs, but {len(pairs)} sentence pairs. Expected links for each."
-        )
-    else:
-        reference = [gold[i] for i in sample]
-    if not any(links.sure for links in reference):
-        raise InputError("No pair has a sure link, so heads cannot be measured: give gold links such as 0-1.")
-    measured = _measure(model, [pairs[i] for i in sample], reference, heads)
+    measured = _measure(model, [pairs[i] for i in sample], _reference(pairs, sample, gold, also), heads)
     singles = measured.error_rates(measured.attention)
     order = sorted(range(len(heads)), key=lambda i: (float(singles[i]), i))
     default = [heads.index(head) for head in default_alignment_heads(model.config).heads]
@@ -100,6 +89,24 @@ def choose_heads(
         aer=round(measured.error_rate(selected), 6),
     )
     return HeadSelection(choice, [(heads[i], float(singles[i])) for i in order], default_aer)
+
+
+def _reference(
+    pairs: Sequence[WordPair], sample: Sequence[int], gold: Sequence[Links] | None, also: Sequence[WordPair]
+) -> list[Links]:
+    """The links that the sample is measured against: the given ones, or learned ones."""
+    if gold is None:
+        others = set(range(len(pairs))) - set(sample)
+        links = _learned([pairs[i] for i in sample], [*(pairs[i] for i in sorted(others)), *also])
+    elif len(gold) == len(pairs):
+        links = [gold[i] for i in sample]
+    else:
+        raise InputError(
+            f"There are gold links for {len(gold)} pairs, but {len(pairs)} sentence pairs. Expected links for each."
+        )
+    if not any(pair_links.sure for pair_links in links):
+        raise InputError("No pair has a sure link, so heads cannot be measured: give gold links such as 0-1.")
+    return links
 
 
 def evenly(count: int, wanted: int) -> list[int]:
