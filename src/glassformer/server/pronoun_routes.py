@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request, Response
 
 from glassformer.decoding import Beam
 from glassformer.inspection import inspect
-from glassformer.inspection.coreference import PronounReading
+from glassformer.inspection.coreference import PronounEvidence, PronounReading
 from glassformer.inspection.coreference.translation_budget import tries_within
 from glassformer.server.http_errors import HTTPError
 from glassformer.server.http_responses import json_response
@@ -64,19 +64,20 @@ def _reading(reading: PronounReading) -> PronounReadingOut:
         pronoun=reading.pronoun,
         scores=reading.scores,
         own_pronouns=reading.own_pronouns,
-        evidence=[
-            EvidenceRow(
-                kind=row.kind,
-                name=row.name.strip(),
-                values=row.values,
-                counted=row.votes,
-                points_to=row.points_to,
-                note=row.note,
-            )
-            for row in reading.evidence
-        ],
+        evidence=[_row(row) for row in reading.evidence],
         verdict=reading.verdict,
         votes=reading.votes,
         preference=reading.preference,
         in_words=reading.in_words,
+    )
+
+
+def _row(row: PronounEvidence) -> EvidenceRow:
+    return EvidenceRow(
+        kind=row.kind,
+        name=row.name.strip(),
+        values=row.values,
+        counted=row.votes,
+        points_to=row.points_to,
+        note=row.note,
     )
