@@ -191,7 +191,7 @@ class PositionKind:
     layer_bias: Callable[[ModelConfig, bool, str], RelativeBias | None] = _nothing
     """The same for a single layer."""
     rotation: Callable[[ModelConfig, int, int, Tensor], Tensor | None] = _nothing
-    """cos and sin of the angles of so many positions from a first one on, by which q and k are rotated."""
+    """cos and sin of the angles by which q and k are rotated, from the first position and the number of positions."""
 
     @property
     def adds(self) -> bool:
