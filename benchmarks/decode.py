@@ -19,6 +19,7 @@ from glassformer import ModelConfig, Transformer, save_model
 from glassformer.benchmark.systems import BenchmarkTask, System
 from glassformer.benchmark.throughput import compare_throughput, machine_description
 from glassformer.decoding import Beam
+from glassformer.engine import fast_precisions
 
 SOURCE_TOKENS, TARGET_TOKENS = 14, 20
 MARIAN: dict[str, Any] = {"positions": "sinusoidal-halves", "output_bias": True, "pad_id": 0, "bos_id": 0, "eos_id": 2}
@@ -28,12 +29,13 @@ MODELS = {
     "base-32k": (ModelConfig(vocab_size=32000, **MARIAN), (1, 32, 128)),
     "tiny": (ModelConfig(vocab_size=8000, **MARIAN, **TINY), (1, 64)),
 }
-OURS = ("glassformer float32", "glassformer float16", "glassformer int8")
-PEERS = {  # what each precision is compared with; CTranslate2 has no float16 on CPUs
+PEERS = {  # what each precision is compared with; CTranslate2 has no float16 and no bfloat16 on CPUs
     "glassformer float32": ("ctranslate2 float32", "hugging face"),
     "glassformer float16": ("ctranslate2 float32", "hugging face"),
+    "glassformer bfloat16": ("glassformer float32", "ctranslate2 float32", "hugging face"),
     "glassformer int8": ("ctranslate2 int8", "hugging face"),
 }
+OURS = tuple(name for name in PEERS if name.split()[1] in fast_precisions())
 SYSTEMS = (*OURS, "ctranslate2 float32", "ctranslate2 int8", "hugging face")
 
 
@@ -56,8 +58,10 @@ def compare(name: str, config: ModelConfig, directory: Path, options: argparse.N
             results = compare_throughput(systems, work, options.rounds)
             speed = {result.name: result.tokens_per_second for result in results}
             print(f"\n{name}, beam {beam}, batch size {batch} (tokens/s)", flush=True)
-            for ours, peers in PEERS.items():
-                ratios = ", ".join(f"{peer} {speed[peer]:,.0f} ({speed[ours] / speed[peer]:.2f}x)" for peer in peers)
+            for ours in OURS:
+                ratios = ", ".join(
+                    f"{peer} {speed[peer]:,.0f} ({speed[ours] / speed[peer]:.2f}x)" for peer in PEERS[ours]
+                )
                 print(f"  {ours:20} {speed[ours]:9,.0f}   against {ratios}", flush=True)
     for system in systems:
         system.close()

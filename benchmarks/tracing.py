@@ -13,8 +13,9 @@ from pathlib import Path
 
 import torch
 
-from glassformer.decoding import Beam, PlainStepModel, Request
+from glassformer.decoding import Beam, Request
 from glassformer.decoding.search_tree import search_tree
+from glassformer.engine.torch_step_model import PlainStepModel
 from glassformer.inspection.tracing.trace_builder import trace
 from glassformer.inspection.tracing.trace_file import DETAILS
 from glassformer.model import Transformer, preset

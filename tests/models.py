@@ -8,7 +8,7 @@ from torch import Tensor
 
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.config import PositionName
-from glassformer.model.positions import KINDS
+from glassformer.model.position_kinds import KINDS
 
 KINDS_OF_POSITIONS = [*get_args(PositionName)]
 

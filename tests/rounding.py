@@ -20,20 +20,23 @@ from glassformer.model.layers import Norm
 UNIT = 2**-24
 """The largest relative error of one rounding to float32."""
 DRAWS = 3
+TRIES = 100
+"""Most draws for a decision; of two that nearly tie, each is drawn often."""
 FACTOR = 10
 """Margin between the largest deviation in a few draws and the worst of millions of roundings."""
 
 
-def perturbed(model: Transformer, seed: int, one_pass_variance: bool = False) -> Transformer:
+def perturbed(model: Transformer, seed: int, one_pass_variance: bool = False, unit: float = UNIT) -> Transformer:
     """The model in float64 with random errors of the size of float32's rounding in all weights and intermediates.
 
-    `one_pass_variance`: norms compute the variance as mean of x² - mean², whose error is relative to x².
+    `one_pass_variance`: norms compute the variance as mean of x² - mean², whose error is relative to x². `unit`: the
+    largest relative error of a rounding.
     """
     generator = torch.Generator().manual_seed(seed)
 
     def error(size: Tensor, terms: int) -> Tensor:
         """Error of a sum of that many terms with random signs, whose sizes add up to `size`."""
-        return UNIT * terms**0.5 * size * torch.randn(size.shape, generator=generator, dtype=torch.float64)
+        return unit * terms**0.5 * size * torch.randn(size.shape, generator=generator, dtype=torch.float64)
 
     def with_error(x: Tensor) -> Tensor:
         return torch.where(x.isfinite(), x + error(x, x.shape[-1] if x.dim() else 1), x)
@@ -59,6 +62,15 @@ def perturbed(model: Transformer, seed: int, one_pass_variance: bool = False) ->
         if isinstance(module, Norm):
             module.forward = partial(norm_with_error, module)
     return model
+
+
+def explained_by_rounding(compute: Callable[[Transformer], object], model: Transformer, found: object) -> bool:
+    """Whether errors of float32's size, with the usual margin, can lead to what a float32 implementation found.
+
+    For results that are decisions: a search that meets a near tie goes on elsewhere, and may end far away.
+    """
+    with torch.no_grad():
+        return any(compute(perturbed(model, seed, unit=FACTOR * UNIT)) == found for seed in range(TRIES))
 
 
 def float32_error(compute: Callable[[Transformer], Tensor], model: Transformer, **options: bool) -> float:

@@ -7,6 +7,8 @@ import gc
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from glassformer.extras import TRAINING, explained
+
 if TYPE_CHECKING:
     from glassformer.errors import GlassformerError
     from glassformer.inspection.inspector import inspect
@@ -62,7 +64,8 @@ def __getattr__(name: str) -> Any:
     collecting = gc.isenabled()
     gc.disable()  # importing creates no garbage, and collecting while torch is imported takes a third of the time
     try:
-        value = getattr(import_module(f"glassformer.{_MODULES[name]}"), name)
+        with explained(TRAINING if name == "train" else None):
+            value = getattr(import_module(f"glassformer.{_MODULES[name]}"), name)
     finally:
         if collecting:
             gc.enable()

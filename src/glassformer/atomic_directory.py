@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -36,7 +37,7 @@ def building(target: Path, checksummed: bool = True) -> Iterator[Path]:
             _write_manifest(temporary)
         _sync_all(temporary)
         os.rename(temporary, target)  # the operating system refuses if target is a non-empty directory
-        _sync(target.parent)
+        sync(target.parent)
     except OSError as error:
         _discard(temporary)
         raise DirectoryError(f"{target} cannot be written: {error.strerror or error}.") from error
@@ -112,7 +113,7 @@ def verify(directory: Path) -> list[str]:
 
 
 def _write_manifest(directory: Path) -> None:
-    names = sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file())
+    names = sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
     entries = {name: _entry(directory / name) for name in names}
     (directory / MANIFEST).write_bytes(_manifest_bytes(entries))
 
@@ -176,20 +177,23 @@ def _replace_durably(path: Path, contents: bytes) -> None:
     """Replace the contents of a file atomically and with fsync, so that a power cut does not undo it."""
     temporary = path.with_name(f".{path.name}")
     temporary.write_bytes(contents)
-    _sync(temporary)
+    sync(temporary)
     temporary.replace(path)
-    _sync(path.parent)
+    sync(path.parent)
 
 
 def _sync_all(directory: Path) -> None:
     """fsync contents before names, all before the directory is renamed: else a power cut could leave zeroed files."""
     for path in directory.rglob("*"):
-        _sync(path)
-    _sync(directory)
+        sync(path)
+    sync(directory)
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """fsync a file or directory. Windows has none of directories, and wants a file to be open for writing."""
+    if sys.platform == "win32" and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -22,3 +22,7 @@ class DataError(GlassformerError):
 
 class InputError(GlassformerError):
     """An invalid argument: ids, masks, lengths, names."""
+
+
+class MissingPackageError(InputError):
+    """A package that is not installed, of an extra that the task needs."""

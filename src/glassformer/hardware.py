@@ -1,5 +1,6 @@
-"""CPU cores, thread priority and memory of this process."""
+"""CPU cores, thread priority and memory of this process and machine."""
 
+import ctypes
 import os
 import sys
 import threading
@@ -28,6 +29,22 @@ def peak_memory() -> int:
             return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
     except (OSError, StopIteration):
         pass
+    if sys.platform == "win32":
+        counters = (ctypes.c_size_t * 9)()  # PROCESS_MEMORY_COUNTERS: two 32-bit numbers, then sizes, the peak first
+        kernel = ctypes.windll.kernel32
+        kernel.GetCurrentProcess.restype = ctypes.c_void_p
+        kernel.K32GetProcessMemoryInfo.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32]
+        kernel.K32GetProcessMemoryInfo(kernel.GetCurrentProcess(), counters, ctypes.sizeof(counters))
+        return counters[1]
     import resource
 
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def total_memory() -> int:
+    """Memory of this machine, in bytes."""
+    if sys.platform == "win32":
+        status = (ctypes.c_uint64 * 8)(64)  # MEMORYSTATUSEX: its size and the load in 32 bits each, then the total
+        ctypes.windll.kernel32.GlobalMemoryStatusEx(status)
+        return status[1]
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

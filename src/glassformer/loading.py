@@ -4,14 +4,22 @@ The only place that decides what a name or path is; every command and every func
 """
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from glassformer.data import AnyTokenizer, IdsOnly
-from glassformer.decoding import SearchSettings
+from glassformer.decoding import SearchSettings, Shortlist
 from glassformer.engine import EngineOptions, open_engine
+from glassformer.engine.factory import chosen_shortlist
+from glassformer.engine.shortlist_file import read_shortlist
 from glassformer.errors import InputError
-from glassformer.model import Transformer, load_model
+from glassformer.model import HasWeights, ModelWeights, read_model
+
+if TYPE_CHECKING:
+    pass
 from glassformer.model_location import BUILT_IN, find_model, is_glassformer_model, tokenizer_of
 from glassformer.translator import MAX_SOURCE_TOKENS, Translator, in_languages
 
@@ -19,16 +27,18 @@ Where = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
-class OpenedModel:
+class OpenedModel(HasWeights):
     """A model with its tokenizer, as opened from a name or path."""
 
     name: str
     """The last part of the path, or the built-in name."""
-    model: Transformer
+    weights: ModelWeights
     tokenizer: AnyTokenizer | None
     """None if the model takes token ids only."""
     directory: Path | None
     """The Glassformer model directory; None for another program's model."""
+    read_shortlist: Callable[[], Shortlist | None] | None = None
+    """Reads the model's shortlist; None if it has none."""
 
     @property
     def text_tokenizer(self) -> AnyTokenizer:
@@ -36,6 +46,12 @@ class OpenedModel:
         if self.tokenizer is None:
             raise InputError(f"{self.name} has no tokenizer: it takes token ids, not text.")
         return self.tokenizer
+
+    def shortlist(self, options: EngineOptions) -> Shortlist | None:
+        """The model's shortlist, unless it is not used with these options in any case."""
+        is_measured = self.directory is not None  # another program's is not measured, so it is used only if requested
+        is_possible = options.shortlist or (options.shortlist is None and is_measured)
+        return self.read_shortlist() if self.read_shortlist is not None and is_possible else None
 
     @property
     def is_built_in(self) -> bool:
@@ -67,7 +83,9 @@ def open_model(
         tokenizer = tokenizer_of(directory) if (directory / "tokenizer").is_dir() else None
         if tokenizer is not None:
             tokenizer = in_languages(tokenizer, source_language, target_language)
-        return OpenedModel(name, load_model(directory), tokenizer, directory)
+        weights = read_model(directory)
+        sizes = (weights.config.source_vocab_size, weights.config.vocab_size)
+        return OpenedModel(name, weights, tokenizer, directory, partial(read_shortlist, directory, *sizes))
     from glassformer.interop.format_detection import is_importable, open_imported  # imports much, so only when needed
 
     if not is_importable(path):
@@ -75,7 +93,7 @@ def open_model(
     imported = open_imported(
         path, allow_pickle=allow_pickle, source_language=source_language, target_language=target_language
     )
-    return OpenedModel(name, imported.model, imported.tokenizer, None)
+    return OpenedModel(name, imported.weights, imported.tokenizer, None, imported.read_shortlist)
 
 
 def load(
@@ -102,16 +120,18 @@ def load(
     for other, location in zip(opened[1:], others, strict=True):
         if not _same_tokenizer(first.tokenizer, other.tokenizer):
             raise InputError(f"{where} and {location} have different tokenizers: models of an ensemble must share one.")
-    models = [each.model for each in opened]
+    models, options = [each.weights for each in opened], engine or EngineOptions()
+    shortlist = chosen_shortlist(options, first.shortlist(options), len(models))
     translator = Translator(
-        first.model,
+        first.weights,
         first.tokenizer or IdsOnly(),
         search,
-        engine=open_engine(models, engine or EngineOptions(), first.directory),
+        engine=open_engine(models, options, first.directory, shortlist),
         max_tokens=max_tokens,
     )
     translator.n_models = len(models)
     translator.directory = first.directory
+    translator.uses_shortlist = shortlist is not None
     return translator
 
 

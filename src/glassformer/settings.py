@@ -10,6 +10,7 @@ import reprlib
 import tomllib
 from collections.abc import Sequence
 from contextvars import ContextVar
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self, get_args
 
@@ -20,8 +21,30 @@ from glassformer.errors import DirectoryError, SettingsError
 _nested: ContextVar[bool] = ContextVar("nested", default=False)
 
 MAX_FILE_BYTES = 1_000_000  # settings are short, and an untrusted file must not fill the memory
+MAX_SENTENCES, MAX_NAME = 20, 100
+"""Limits of an error message: its sentences, and the characters of an unknown option's name."""
 UNION_MEMBER = re.compile(r"str|int|float|bool|.*\[.*\]")
 """pydantic's labels for the members of a union in the location of an error, such as `list[str]`."""
+
+EXPECTED_VALUES = {
+    "string_type": "a string",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "greater_than_equal": "at least {ge}",
+    "greater_than": "greater than {gt}",
+    "less_than_equal": "at most {le}",
+    "less_than": "less than {lt}",
+    "literal_error": "{expected}",
+}
+"""What an option should be, by the type of pydantic's error and with its details."""
 
 
 class Settings(BaseModel):
@@ -32,7 +55,6 @@ class Settings(BaseModel):
         extra="forbid",
         strict=True,
         protected_namespaces=(),
-        use_attribute_docstrings=True,
         defer_build=True,  # validators are built at first use, not at import
     )
 
@@ -59,8 +81,9 @@ class Settings(BaseModel):
     @classmethod
     def meanings(cls) -> dict[str, str]:
         """Descriptions of the options, from the strings below them."""
-        fields = cls.model_fields.items()
-        return {name: " ".join(field.description.split()) for name, field in fields if field.description}
+        bases = [base for base in reversed(cls.__mro__) if issubclass(base, Settings)]
+        strings = {name: string for base in bases for name, string in _strings_below_fields(base).items()}
+        return {name: strings[name] for name in cls.model_fields if name in strings}
 
     def as_json(self) -> str:
         """The settings as JSON: every option, including derived ones, one per line."""
@@ -75,6 +98,21 @@ class Settings(BaseModel):
             f"\n[{section}]\n" + "".join(f"{_line(name, value)}\n" for name, value in values.items())
             for section, values in sections
         )
+
+
+def _strings_below_fields(settings: type[Settings]) -> dict[str, str]:
+    """The string below each field of a class; read from its source, which takes too long to do it at every start."""
+    import ast
+    import inspect
+
+    [definition] = ast.parse(inspect.getsource(settings)).body
+    assert isinstance(definition, ast.ClassDef)
+    return {
+        field.target.id: " ".join(below.value.value.split())
+        for field, below in pairwise(definition.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
+    }
 
 
 def _line(name: str, value: Any) -> str:
@@ -125,18 +163,38 @@ def validation_message(error: ValidationError, settings: type[BaseModel]) -> str
     """pydantic's errors as sentences, one per option."""
     details: dict[tuple[int | str, ...], list[Any]] = {}
     for detail in error.errors(include_url=False):
-        labels = [isinstance(part, str) and UNION_MEMBER.fullmatch(part) for part in detail["loc"]]
-        location = tuple(part for part, label in zip(detail["loc"], labels, strict=True) if not label)
+        location = _location(detail["loc"], names_input=detail["type"] == "extra_forbidden")
         details.setdefault(location, []).append(detail)
     for location in [location for location in details if location]:
         # Of a union's members, the one that fits best: an error inside it says more than that the others do not fit.
         if any(other[: len(location)] == location != other for other in details):
             del details[location]
-    return " ".join(_sentence(location, several, settings) for location, several in details.items())
+    sentences = list(dict.fromkeys(_sentence(location, several, settings) for location, several in details.items()))
+    more = len(sentences) - MAX_SENTENCES
+    return " ".join(sentences[:MAX_SENTENCES]) + (f" There are {more:,} more errors." if more > 0 else "")
+
+
+def _location(parts: tuple[int | str, ...], names_input: bool) -> tuple[int | str, ...]:
+    """The path of an option, without pydantic's labels: the members of a union, and their tags, such as remove-head.
+
+    `names_input`: the last part is a name from the input, which may look like a label.
+    """
+    untagged = [
+        part
+        for i, part in enumerate(parts)
+        if isinstance(part, int)
+        or not (0 < i < len(parts) - 1 and isinstance(parts[i - 1], int) and not part.isidentifier())
+    ]
+    last = len(untagged) - 1
+    return tuple(
+        part
+        for i, part in enumerate(untagged)
+        if isinstance(part, int) or (names_input and i == last) or not UNION_MEMBER.fullmatch(part)
+    )
 
 
 def _sentence(location: Sequence[int | str], details: list[Any], settings: type[BaseModel]) -> str:
-    path = ".".join(map(str, location))
+    path = ".".join(str(part) if len(str(part)) <= MAX_NAME else f"{str(part)[:MAX_NAME]}..." for part in location)
     by_type = {detail["type"]: detail for detail in details}
     if "extra_forbidden" in by_type:
         *sections, name = location
@@ -153,13 +211,21 @@ def _sentence(location: Sequence[int | str], details: list[Any], settings: type[
 
 def _expectation(detail: Any) -> str:
     """pydantic's message as the end of a sentence about an option, without the names of classes."""
-    if detail["type"] in ("model_type", "dict_type"):
+    if detail["type"] in EXPECTED_VALUES:
+        bounds = {name: _plain(value) for name, value in detail.get("ctx", {}).items()}
+        return f"should be {EXPECTED_VALUES[detail['type']].format(**bounds)}"
+    if detail["type"] in ("model_type", "model_attributes_type", "dict_type"):
         return "should contain named options"
     if detail["type"] == "union_tag_invalid":
         return f"has an unknown {detail['ctx']['discriminator']}; expected one of {detail['ctx']['expected_tags']}"
     if detail["type"] == "union_tag_not_found":
         return f"has no {detail['ctx']['discriminator']}"
     return re.sub(r"^\w+ should", "should", detail["msg"]).replace(" after validation", "")
+
+
+def _plain(bound: Any) -> Any:
+    """A bound as one writes it: 10 rather than 10.0."""
+    return int(bound) if isinstance(bound, float) and bound.is_integer() else bound
 
 
 def _options(settings: type[BaseModel], sections: Sequence[int | str]) -> list[str]:

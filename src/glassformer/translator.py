@@ -3,20 +3,25 @@
 import copy
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from glassformer import decoding
 from glassformer.data import AnyTokenizer, IdsOnly, ImportedTokenizer
 from glassformer.data.sentence_splitting import split
-from glassformer.decoding import Beam, Hypothesis, PlainStepModel, Request, SearchBackend, SearchSettings
+from glassformer.data.word_spans import WordPair, word_pair
+from glassformer.decoding import Attention, Beam, Head, Hypothesis, Request, SearchSettings
+from glassformer.decoding.alignment_choice import AlignmentHeads, checked
+from glassformer.decoding.attention_links import Link, word_links
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.mbr import mbr_index
-from glassformer.engine import Engine
+from glassformer.engine import Engine, EngineOptions, open_engine
 from glassformer.errors import InputError
-from glassformer.evaluation import sentence_chrf
-from glassformer.model import Transformer
+from glassformer.model import HasWeights, ModelWeights
+
+if TYPE_CHECKING:
+    from glassformer.model import Transformer
 
 MAX_SOURCE_TOKENS = 512
 """Default maximum length of a source in tokens: a longer source is split into parts."""
@@ -48,6 +53,8 @@ class TranslationCandidate:
     """Log-probability of each token given the ones before it, in nats."""
     score: float
     """Score by which candidates are ranked: the sum of the log-probabilities after the length penalty."""
+    attention: Attention | None = field(default=None, repr=False, compare=False)
+    """Cross-attention weights of the requested heads, if the search recorded them."""
 
 
 @dataclass(frozen=True)
@@ -73,24 +80,28 @@ class Translation:
         return self.candidates[0].text if self.candidates else ""
 
 
-class Translator:
+class Translator(HasWeights):
     """Translates and scores text with a loaded model. To look inside the model: `glassformer.inspect(translator)`."""
 
     def __init__(
         self,
-        model: Transformer,
+        model: "Transformer | ModelWeights",
         tokenizer: AnyTokenizer | IdsOnly,
         search: SearchSettings | None = None,
         *,
         engine: Engine | None = None,
         max_tokens: int = MAX_SOURCE_TOKENS,
     ) -> None:
-        self.model = model.eval()
+        if not isinstance(model, ModelWeights):
+            model.eval()
+        self.weights = ModelWeights.of(model)
         self.tokenizer = tokenizer
         self.search: SearchSettings = search or Beam()
-        self.engine: Engine = engine or SearchBackend(PlainStepModel(model))
+        self.engine: Engine = engine or open_engine([self.weights], EngineOptions(engine="plain"))
         self.n_models = 1
         """Number of models in the ensemble."""
+        self.uses_shortlist = False
+        """Whether translations are restricted to a vocabulary shortlist; scores of given translations never are."""
         self.directory: Path | None = None
         """The model directory that it was loaded from, if any."""
         self.max_tokens = min(max_tokens, self.engine.max_tokens or max_tokens)
@@ -99,6 +110,13 @@ class Translator:
     def target_start(self) -> tuple[int, ...]:
         """The ids that every target begins with: the language token, for some models."""
         return tuple(self.tokenizer.encode("", "target")[:-1])
+
+    @property
+    def text_tokenizer(self) -> AnyTokenizer:
+        """The tokenizer; an error if the model takes token ids only."""
+        if isinstance(self.tokenizer, IdsOnly):
+            raise InputError("The model has no tokenizer: it takes token ids, not text.")
+        return self.tokenizer
 
     def replace(
         self,
@@ -129,18 +147,23 @@ class Translator:
         constraints: Sequence[Constraints] | None = None,
         glossary: Mapping[str, str] | None = None,
         mbr: bool = False,
+        choice: AlignmentHeads | None = None,
     ) -> list[Translation]:
         """Translate texts to at most `search.n_best` candidates each, with tokens and probabilities, in order.
 
         A text that is too long is split at sentence ends. `glossary`: from a source term to the phrase that must occur
         in the translation of every text that contains the term. `mbr`: put first the candidate that agrees most with
-        all others (minimum Bayes risk with chrF) instead of the most likely one.
+        all others (minimum Bayes risk with chrF) instead of the most likely one. `choice`: heads whose attention the
+        search records for `word_alignments`.
         """
         texts = list(texts)
         parts_of_texts = [self.parts(text) for text in texts]
         constraints = constraints or [NO_CONSTRAINTS] * len(texts)
         requests = [
-            self.request(part, ids, constraint if number == 0 else NO_CONSTRAINTS, glossary)
+            self.request(
+                *(part, ids, constraint if number == 0 else NO_CONSTRAINTS, glossary),
+                heads=choice.indices if choice and len(parts) == 1 else (),
+            )
             for parts, constraint in zip(parts_of_texts, constraints, strict=True)
             for number, (part, ids) in enumerate(parts)
         ]
@@ -160,13 +183,53 @@ class Translator:
         if self.n_models > 1:
             raise InputError("An ensemble cannot score translations: score with each model separately.")
         encode = self.tokenizer.encode
-        scored = decoding.score(
-            self.model,
+        scored = self.engine.score(
             [encode(text, "source") for text in sources],
             [encode(text, "target") for text in targets],
             self.search.length_penalty,
         )
         return [self._candidate([hypothesis]) for hypothesis in scored]
+
+    def word_alignments(
+        self, translations: Sequence[Translation], choice: AlignmentHeads
+    ) -> list[tuple[WordPair, list[Link]] | None]:
+        """Words and links of the best candidates; None for a text that was blank or split.
+
+        From the attention that the search recorded for these heads; without it, the engine reads the translation again.
+        """
+        pairs = [None if one.id_pair is None else word_pair(self.tokenizer, *one.id_pair) for one in translations]
+        recorded = [one.candidates[0].attention if one.candidates else None for one in translations]
+        known = [(pair, weights) for pair, weights in zip(pairs, recorded, strict=True) if pair is not None]
+        aligned = iter(self._links([pair for pair, _ in known], [weights for _, weights in known], choice))
+        return [None if pair is None else (pair, next(aligned)) for pair in pairs]
+
+    def align(
+        self, pairs: Sequence[WordPair], choice: AlignmentHeads, at_least: float = 0.0, both_ways: bool = False
+    ) -> list[list[Link]]:
+        """Link the words of sentence pairs: each target word to the source word with the largest attention weight.
+
+        `at_least` drops links with a smaller weight; `both_ways` keeps only links that are the largest for both words.
+        """
+        return self._links(pairs, [None] * len(pairs), choice, at_least, both_ways)
+
+    def _links(
+        self,
+        pairs: Sequence[WordPair],
+        attention: Sequence[Attention | None],
+        choice: AlignmentHeads,
+        at_least: float = 0.0,
+        both_ways: bool = False,
+    ) -> list[list[Link]]:
+        """The links of sentence pairs; the attention of those where it is None is computed."""
+        checked(choice, self.config)
+        missing = [i for i, pair in enumerate(pairs) if attention[i] is None and pair.source and pair.target]
+        ids = ([pairs[i].source_ids for i in missing], [pairs[i].target_ids for i in missing])
+        known = {i: weights for i, weights in enumerate(attention) if weights is not None}
+        known |= zip(missing, self.engine.attention(*ids, choice.indices), strict=True)
+        links: list[list[Link]] = [[] for _ in pairs]
+        for i, weights in known.items():
+            links[i] = word_links(weights, pairs[i].source, pairs[i].target, choice, at_least, both_ways)
+        return links
 
     def parts(self, text: str) -> list[tuple[str, list[int]]]:
         """Split a text into parts within the length limit, each with its ids; empty for a blank text."""
@@ -184,6 +247,7 @@ class Translator:
         ids: list[int],
         constraints: Constraints = NO_CONSTRAINTS,
         glossary: Mapping[str, str] | None = None,
+        heads: tuple[Head, ...] = (),
     ) -> Request:
         """What the search is asked for: the ids of a text, and the constraints on its translation as ids."""
         terms = [translation for term, translation in (glossary or {}).items() if mentions(text, term)]
@@ -191,6 +255,7 @@ class Translator:
             ids,
             prefix=(*self.target_start, *self.inner_target_ids(constraints.prefix)),
             phrases=tuple(self.inner_target_ids(phrase) for phrase in (*constraints.phrases, *terms)),
+            heads=heads,
         )
 
     def inner_target_ids(self, text: str) -> tuple[int, ...]:
@@ -204,6 +269,8 @@ class Translator:
         """
         candidates = [self._candidate(hypotheses) for hypotheses in zip(*parts, strict=False)]
         if mbr and candidates:
+            from glassformer.evaluation import sentence_chrf
+
             chosen = candidates[mbr_index([candidate.text for candidate in candidates], sentence_chrf)]
             candidates = [chosen, *candidates]
         return list({candidate.text: candidate for candidate in reversed(candidates)}.values())[::-1]
@@ -217,6 +284,7 @@ class Translator:
             tokens=self.tokenizer.pieces(tokens, "target"),
             log_probabilities=log_ps,
             score=penalised(sum(log_ps), len(log_ps), self.search.length_penalty),
+            attention=parts[0].attention if len(parts) == 1 else None,
         )
 
 

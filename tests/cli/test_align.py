@@ -9,7 +9,7 @@ import pytest
 from glassformer.atomic_directory import verify
 from glassformer.builtin import street
 from glassformer.builtin.street.word_links import links, words
-from glassformer.inspection.alignment.word_alignment import read_alignment_heads
+from glassformer.decoding.alignment_choice import read_alignment_heads
 from glassformer.model import load_model
 from glassformer.model_location import find_model
 from glassformer.training import train

@@ -108,9 +108,9 @@ def test_whose_keys_and_values_is_answered_with_the_models_own_numbers():
 
 SHORT_DEMO = """
 import sys
-from pathlib import Path
+from importlib import import_module
 from glassformer.cli import main
-demo, street = sys.modules["glassformer.cli.demo"], sys.modules["glassformer.cli.street"]
+demo, street = import_module("glassformer.cli.demo"), import_module("glassformer.cli.street")
 demo.OPTIONS["training"]["updates"] = 4
 demo.OPTIONS["validation"]["every"] = 2
 street.DEV_PAIRS = street.TEST_PAIRS = 5

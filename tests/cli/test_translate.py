@@ -56,6 +56,7 @@ def test_json_says_everything():
     assert all(0 < link["weight"] <= 1 and link.get("uncertain", True) is True for link in first["alignment"])
     assert not any(link.get("uncertain") for link in first["alignment"] if target[link["target"]] in true)
     assert any(link.get("uncertain") for link in first["alignment"])  # "es" attends to no single word
+    assert first["engine"]["precision"] == "float32"
     assert blank == {"source": "", "translation": "", "parts": 0}
 
 

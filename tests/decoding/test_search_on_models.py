@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.decoding import BatchLimits, Beam, Ensemble, PlainStepModel, Request, Sample, score, search
-from glassformer.decoding.step_model import UncachedStepModel
+from glassformer.decoding import BatchLimits, Beam, Ensemble, Request, Sample, search
+from glassformer.engine.torch_step_model import PlainStepModel, UncachedStepModel, score
 from tests.examples import max_examples
 from tests.models import build, configs, seeds, sources
 

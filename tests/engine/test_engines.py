@@ -10,7 +10,7 @@ from hypothesis import given
 from glassformer import Translator, load
 from glassformer.builtin import street
 from glassformer.decoding import BatchLimits, Beam, Request, Sample, search
-from glassformer.engine import EngineOptions, factory, open_engine, open_step_model
+from glassformer.engine import EngineOptions, factory, open_engine
 from glassformer.engine.native_library import library
 from glassformer.engine.native_model import NativeStepModel
 from glassformer.errors import DirectoryError, InputError, SettingsError
@@ -35,10 +35,10 @@ def street_requests() -> tuple[Translator, list[Request]]:
 
 
 @pytest.mark.skipif(library() is None, reason="there is no C compiler on this machine")
-@pytest.mark.parametrize("precision", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("precision", ["float32", "float16", "bfloat16", "int8"])
 def test_results_are_bitwise_independent_of_batch_composition(precision):
     translator, requests = street_requests()
-    step_model = open_step_model(translator.model, EngineOptions(precision=precision))
+    step_model = NativeStepModel(translator.model, library(), precision)
     alone = search(step_model, requests, Beam(), BATCH_LIMITS[0])
     order = list(range(len(requests)))
     random.Random(0).shuffle(order)
@@ -150,6 +150,7 @@ def test_an_export_that_differs_is_refused(monkeypatch, tmp_path):
     [
         ({"exact": True}, Beam(), "does not guarantee that results are bitwise independent"),
         ({"precision": "float16"}, Beam(), "no float16"),
+        ({"precision": "bfloat16"}, Beam(), "no bfloat16"),
         ({}, Sample(), "does not support sampling"),
         ({}, Beam(diversity=1.0), "does not support sampling"),
     ],

@@ -1,32 +1,35 @@
 """The native engine agrees with the PyTorch model on random models, and is bitwise independent of batch composition."""
 
 import random
-from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import nn
 
-from glassformer.decoding import BatchLimits, Beam, Ensemble, PlainStepModel, Request, Sample, search
-from glassformer.engine import native_library
+from glassformer.decoding import BatchLimits, Beam, Ensemble, Request, Sample, search
+from glassformer.engine import reduced_precision
 from glassformer.engine.native_library import library
 from glassformer.engine.native_model import NativeStepModel
+from glassformer.engine.native_weights import quantise_rows
 from glassformer.engine.reduced_precision import to_precision
+from glassformer.engine.torch_step_model import PlainStepModel
 from glassformer.errors import InputError
 from glassformer.interop.capabilities import CAPABILITIES
-from glassformer.model import ModelConfig
-from glassformer.model.positions import KINDS, PositionKind
+from glassformer.model import ModelConfig, read_model, save_model
+from glassformer.model.position_kinds import KINDS, PositionKind
+from glassformer.model.positions import BIASES
 from tests.decoding.test_search_on_models import lively, texts_of
 from tests.examples import cases, max_examples
 from tests.interop.memory import measured
 from tests.models import configs, seeds
-from tests.rounding import float32_error
+from tests.rounding import explained_by_rounding, float32_error
 
 pytestmark = pytest.mark.skipif(library() is None, reason="there is no C compiler on this machine")
 short = {"max_length_ratio": 0.5, "max_length_extra": 4}
-precisions = st.sampled_from(["float32", "float16", "int8"])
+precisions = st.sampled_from(["float32", "float16", "bfloat16", "int8"])
 
 
 def native(model, precision="float32"):
@@ -43,7 +46,7 @@ def random_walk_logits(step_model, texts, seed):
             step_model.bos if step == 0 else generator.randrange(step_model.vocab_size) for _ in range(sum(sizes))
         ]
         tokens = [token if step == 0 or token != step_model.pad else step_model.eos for token in tokens]
-        step_logits.append(session.step(tokens, 0, ()).logits.clone())
+        step_logits.append(torch.from_numpy(session.step(tokens, 0, ()).logits.copy()))
         rows, next_sizes, first = [], [], 0
         for size in sizes:
             count = generator.randrange(step < 2, 4)  # no sentence finishes in the first two steps
@@ -75,7 +78,7 @@ wide = configs(d_model=12, n_heads=3, d_head=4)
 
 
 @max_examples(200)
-@given(wide, seeds, st.sampled_from(["float16", "int8"]))
+@given(wide, seeds, st.sampled_from(["float16", "bfloat16", "int8"]))
 @torch.no_grad()
 def test_reduced_precisions_match_the_reference(config, seed, precision):
     model, texts = lively(config, seed).float(), texts_of(config, seed)
@@ -88,13 +91,43 @@ def test_reduced_precisions_match_the_reference(config, seed, precision):
 
 @max_examples(200)
 @given(wide, seeds, st.sampled_from([Beam(size=3, n_best=2, **short), Beam(size=1, **short)]))
+@example(
+    config=ModelConfig(
+        vocab_size=17,
+        d_model=12,
+        n_heads=3,
+        d_ff=16,
+        encoder_layers=3,
+        decoder_layers=3,
+        positions="rotary",
+        norm="rms",
+        norm_eps=1e-6,
+        activation="gelu-tanh",
+        gated=True,
+        scale_embeddings=True,
+        scale_scores=False,
+        linear_bias=False,
+        output_bias=False,
+        tie_output=False,
+        pad_id=3,
+        bos_id=2,
+        eos_id=2,
+    ),
+    seed=332378,
+    settings=Beam(size=3, n_best=2, **short),
+)
 def test_hypotheses_are_those_of_the_plain_model(config, seed, settings):
+    """The example: a near tie early in the search, after which the best scores differ by 0.007."""
     model = lively(config, seed).float()
     requests = [Request(text) for text in texts_of(config, seed)]
     ours, plain = search(native(model), requests, settings), search(PlainStepModel(model), requests, settings)
-    for one, other in zip(ours, plain, strict=True):
-        if one[0].tokens != other[0].tokens:  # a tie, broken by rounding
-            assert one[0].score == pytest.approx(other[0].score, abs=1e-3)
+    for request, one, other in zip(requests, ours, plain, strict=True):
+        if one[0].tokens != other[0].tokens and one[0].score != pytest.approx(other[0].score, abs=1e-3):
+
+            def best(model, request=request):
+                return search(PlainStepModel(model), [request], settings)[0][0].tokens
+
+            assert explained_by_rounding(best, model, one[0].tokens)
 
 
 @max_examples(200)
@@ -190,8 +223,14 @@ class Alibi(nn.Module):
         return -self.slopes[:, None, None] * distance
 
 
+def alibi_table(config, weight, distance, bidirectional):
+    slopes = 2 ** (-8 * np.arange(1, config.n_heads + 1) / config.n_heads)
+    return -slopes[:, None] * abs(distance)
+
+
 def test_a_new_kind_of_positions_needs_no_change_of_the_c_code(monkeypatch):
-    monkeypatch.setitem(KINDS, "alibi", PositionKind("ALiBi.", (), lambda _: (), stack_bias=Alibi))
+    monkeypatch.setitem(KINDS, "alibi", PositionKind("ALiBi.", (), lambda _: (), bias="stack", bias_table=alibi_table))
+    monkeypatch.setitem(BIASES, "alibi", Alibi)
     config = small().model_copy(update={"positions": "alibi"})
     model, other = lively(config, 0).float(), lively(small(), 0).float()
     with pytest.raises(InputError, match=r"The C engine does not support models with positions = alibi \(only"):
@@ -226,7 +265,7 @@ def test_damaged_weights_are_found():
     model = lively(small(), 0)
     with torch.no_grad():
         model.output_projection.weight[7] = torch.nan
-    for precision in ("float32", "float16", "int8"):
+    for precision in ("float32", "float16", "bfloat16", "int8"):
         with pytest.raises(InputError, match="not numbers"):
             search(native(model, precision), [Request([5, 2])], Beam())
 
@@ -236,16 +275,22 @@ def test_tokens_of_another_model_are_refused():
         search(native(lively(small(), 0)), [Request([40, 2])], Beam())
 
 
-def test_without_a_compiler_there_is_no_library(monkeypatch):
-    monkeypatch.setenv(native_library.COMPILER_VARIABLE, "")
-    assert native_library.library.__wrapped__() is None
-    monkeypatch.setenv(native_library.COMPILER_VARIABLE, "false")  # a command that exists, but compiles nothing
-    monkeypatch.setattr(native_library, "_cache_directory", lambda: Path(native_library._temporary_directory().name))
-    assert native_library.library.__wrapped__() is None
+@max_examples(60)
+@given(configs(), seeds, precisions, st.sampled_from([torch.float32, torch.float64, torch.float16, torch.bfloat16]))
+def test_a_model_read_from_its_directory_has_the_same_bits(tmp_path_factory, config, seed, precision, dtype):
+    """Arrays, without the PyTorch model, are packed as its parameters are."""
+    model, texts = lively(config, seed).to(dtype), texts_of(config, seed)
+    path = tmp_path_factory.mktemp("models") / "model"
+    save_model(model, path)
+    ours = random_walk_logits(native(read_model(path), precision), texts, seed)
+    theirs = random_walk_logits(native(model, precision), texts, seed)
+    assert all(map(torch.equal, ours, theirs))
 
 
-def test_a_cache_that_others_may_write_to_is_not_used(monkeypatch, tmp_path):
-    (tmp_path / "glassformer").mkdir(mode=0o777)
-    (tmp_path / "glassformer").chmod(0o777)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert native_library._cache_directory() == Path(native_library._temporary_directory().name)
+@given(st.lists(st.lists(st.floats(-(2.0**99), 2.0**99, width=32), min_size=3, max_size=3), min_size=1, max_size=9))
+def test_rows_are_quantised_with_the_bits_of_torch(rows):
+    x = np.array(rows, np.float32)
+    steps, scale = quantise_rows(x)
+    expected_steps, expected_scale = reduced_precision.quantise_rows(torch.from_numpy(x))
+    assert np.array_equal(steps, expected_steps.numpy())
+    assert np.array_equal(scale, expected_scale.numpy())

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from glassformer.atomic_directory import add_file, building, read_file, verify
+from tests.examples import cases
 from tests.faults.tracing import Point, ScenarioRunner, needs_strace
 
 pytestmark = needs_strace
@@ -42,7 +43,7 @@ def test_killed_at_every_system_call_the_directory_is_whole(runner, points, tmp_
     assert outcomes == {b"old", None, b"new, and longer"}
 
 
-@pytest.mark.parametrize("error", ["ENOSPC", "EIO"])
+@pytest.mark.parametrize("error", cases("ENOSPC", more=["EIO"]))
 def test_an_error_at_any_system_call_is_one_sentence_and_the_directory_is_whole(runner, points, tmp_path, error):
     for point in points:
         directory = tmp_path / "-".join(map(str, point))

@@ -8,7 +8,17 @@ import torch
 
 from glassformer import Transformer, preset
 from glassformer.data import Pair, TokenizerSettings, train_tokenizer
-from glassformer.training.checkpoint import TrainingState, newest_checkpoint, remove_older, save_checkpoint
+from glassformer.model.directory import WEIGHTS
+from glassformer.training.checkpoint import (
+    AVERAGE,
+    METRICS,
+    OPTIMISER,
+    TrainingState,
+    newest_checkpoint,
+    remove_older,
+    save_checkpoint,
+)
+from tests.examples import cases
 from tests.faults.tracing import Point, ScenarioRunner, needs_strace
 
 pytestmark = needs_strace
@@ -45,9 +55,9 @@ def newest(run: Path) -> int:
     """The update of the newest checkpoint; there must be one, and no damaged ones."""
     checkpoint = newest_checkpoint(run, lambda text: pytest.fail(f"a damaged checkpoint was left behind: {text}"))
     assert checkpoint is not None
-    assert len(checkpoint.weights()) > 10
-    assert checkpoint.optimiser().keys() == checkpoint.average().keys()
-    assert checkpoint.metrics() == b"metrics"
+    assert len(checkpoint.tensors(WEIGHTS)) > 10
+    assert checkpoint.tensors(OPTIMISER).keys() == checkpoint.tensors(AVERAGE).keys()
+    assert (checkpoint.directory / METRICS).read_bytes() == b"metrics"
     return checkpoint.state.update
 
 
@@ -60,7 +70,7 @@ def test_killed_at_every_system_call_a_checkpoint_loads(runner, points, tmp_path
     assert outcomes == {1, 2}
 
 
-@pytest.mark.parametrize("error", ["ENOSPC", "EIO"])
+@pytest.mark.parametrize("error", cases("ENOSPC", more=["EIO"]))
 def test_an_error_at_every_system_call_costs_no_checkpoint(runner, points, tmp_path, error):
     for point in points:
         run = tmp_path / "-".join(map(str, point))

@@ -8,6 +8,7 @@ import pytest
 
 from glassformer import Transformer, preset, save_model
 from glassformer.model import load_model
+from tests.examples import cases
 from tests.faults.tracing import Point, ScenarioRunner, needs_strace
 
 pytestmark = needs_strace
@@ -57,7 +58,7 @@ def test_killed_at_every_system_call_the_model_is_complete_or_absent(runner, poi
     assert set(outcomes) == {True, False}, "only the last call comes after the rename"
 
 
-@pytest.mark.parametrize("error", ["ENOSPC", "EIO"])
+@pytest.mark.parametrize("error", cases("ENOSPC", more=["EIO"]))
 def test_an_error_at_every_system_call_is_one_sentence_and_leaves_nothing(runner, points, tmp_path, error):
     for point in points:
         if point.call in ("unlink", "unlinkat", "rmdir"):

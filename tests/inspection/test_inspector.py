@@ -2,12 +2,15 @@
 
 from itertools import islice
 
+import pytest
+
 from glassformer import load
 from glassformer.builtin import street
+from glassformer.data.word_spans import word_pair
 from glassformer.inspection import inspect
 from glassformer.inspection.alignment.alignment_error_rate import Links
 from glassformer.inspection.alignment.head_selection import choose_heads
-from glassformer.inspection.alignment.word_alignment import align, word_pair
+from glassformer.inspection.alignment.word_alignment import align
 
 
 def test_alignment_takes_texts():
@@ -20,6 +23,11 @@ def test_alignment_takes_texts():
         for source, target in zip(sources, targets, strict=True)
     ]
     links = align(inspector.model, words, inspector.alignment_heads)
-    assert inspector.align(sources, targets) == list(zip(words, links, strict=True))
+    for (pair, found), own_words, own in zip(inspector.align(sources, targets), words, links, strict=True):
+        assert pair == own_words
+        assert [(link.source, link.target, link.uncertain) for link in found] == [
+            (link.source, link.target, link.uncertain) for link in own
+        ]
+        assert [link.weight for link in found] == pytest.approx([link.weight for link in own], abs=1e-5)
     gold = [Links(frozenset({(0, 0)}), frozenset({(0, 0)})) for _ in pairs]
     assert inspector.choose_alignment_heads(sources, targets, gold) == choose_heads(inspector.model, words, gold)

@@ -183,3 +183,15 @@ def npy(array: np.ndarray) -> bytes:
     file = io.BytesIO()
     np.lib.format.write_array(file, array, allow_pickle=False)
     return file.getvalue()
+
+
+def shortlist_bytes(lists: list[list[int]], always: int) -> bytes:
+    """A binary shortlist: the target ids of each source id, and how many first target ids are in every list."""
+    offsets = [sum(map(len, lists[:i])) for i in range(len(lists) + 1)]
+    targets = [token for tokens in lists for token in tokens]
+    header = (always, max(map(len, lists), default=0), len(offsets), len(targets))
+    checked = struct.pack(f"<{4 + len(offsets)}Q{len(targets)}I", *header, *offsets, *targets)
+    checksum = 0
+    for (word,) in struct.iter_unpack("<Q", checked[: len(checked) // 8 * 8]):
+        checksum ^= (word + 0x9E3779B9 + (checksum << 6) + (checksum >> 2)) % 2**64
+    return struct.pack("<QQ", 0xF11A48D5013417F5, checksum) + checked

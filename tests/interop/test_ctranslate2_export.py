@@ -5,7 +5,8 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from glassformer.decoding import Beam, PlainStepModel, Request, score, search
+from glassformer.decoding import Beam, Request, search
+from glassformer.engine.torch_step_model import PlainStepModel, score
 from glassformer.errors import InputError
 from glassformer.interop.capabilities import unsupported
 from glassformer.interop.ctranslate2_export import open_ctranslate2, write_ctranslate2

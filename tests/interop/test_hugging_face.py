@@ -8,9 +8,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSeq2SeqLM
 
-from glassformer.decoding import Beam, PlainStepModel, Request, search
+from glassformer.decoding import Beam, Request, search
 from glassformer.engine import EngineOptions, open_search_backend
 from glassformer.engine.native_model import NativeStepModel
+from glassformer.engine.torch_step_model import PlainStepModel
 from glassformer.errors import GlassformerError
 from glassformer.interop.hugging_face import open_hugging_face, write_hugging_face
 from tests.examples import ALL

@@ -5,8 +5,9 @@ import pytest
 import torch
 from hypothesis import given
 
-from glassformer.decoding import Beam, Request, score
+from glassformer.decoding import Beam, Request
 from glassformer.engine import EngineOptions, open_engine
+from glassformer.engine.torch_step_model import score
 from glassformer.errors import DirectoryError
 from glassformer.interop.marian.marian_file import read_marian_file
 from glassformer.interop.marian.marian_model import SUPPORTED_VALUES, marian_names, open_marian, read_config, weights_of

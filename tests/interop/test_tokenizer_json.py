@@ -16,8 +16,8 @@ from hypothesis import given
 from transformers import PegasusTokenizer
 
 from glassformer.data import ImportedTokenizer
+from glassformer.data.word_spans import marks_of, words
 from glassformer.errors import DirectoryError
-from glassformer.inspection.alignment.word_spans import marks_of, words
 from glassformer.interop.format_detection import open_imported
 from glassformer.interop.hugging_face import open_hugging_face, write_hugging_face
 from glassformer.interop.hugging_face.tokenizer_json import json_tokenizer

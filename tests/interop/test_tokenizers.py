@@ -32,7 +32,7 @@ from glassformer.builtin import street
 from glassformer.data import ImportedTokenizer, ImportedTokenizerSettings, Pair, TokenizerSettings, train_tokenizer
 from glassformer.errors import GlassformerError, InputError
 from glassformer.interop.hugging_face import open_hugging_face, write_hugging_face
-from glassformer.interop.hugging_face.pretrained_directory import FAMILIES, read_options
+from glassformer.interop.hugging_face.pretrained_directory import FAMILIES
 from glassformer.model import ModelConfig, Transformer
 from tests.examples import max_examples
 
@@ -120,7 +120,7 @@ class Case:
         write(directory, config__json={"model_type": kind})
         self.directory, self.kind, self.languages = directory, kind, languages
         self.config = ModelConfig(**{**small(kind), **options})
-        self.read = FAMILIES[kind].read_tokenizer(directory, read_options(directory), self.config)
+        self.read = FAMILIES[kind].read_tokenizer(directory, self.config)
         self.ours = self.read.with_languages(*languages)
         self.theirs = opened_by_them(directory, languages)
         special = [token for token in self.theirs.all_special_tokens if token]
@@ -440,7 +440,7 @@ def test_a_bart_without_a_row_for_its_mask(case, tmp_path):
     write(tmp_path, config__json={"model_type": "bart"}, vocab__json={**moved, "<mask>": len(moved)})
     (tmp_path / "merges.txt").write_bytes((whole.directory / "merges.txt").read_bytes())
     config = ModelConfig(vocab_size=len(moved), **small("bart"))
-    ours = FAMILIES["bart"].read_tokenizer(tmp_path, read_options(tmp_path), config)
+    ours = FAMILIES["bart"].read_tokenizer(tmp_path, config)
     for text in [*TEXTS, "a <mask> b"]:
         assert max(ours.encode(text, "source")) < len(moved)
 
@@ -490,7 +490,7 @@ def test_a_directory_that_they_saved_again_is_the_same(case, name, tmp_path):
     case = case(name)
     case.theirs.save_pretrained(tmp_path)
     write(tmp_path, config__json={"model_type": case.kind})
-    again = FAMILIES[case.kind].read_tokenizer(tmp_path, read_options(tmp_path), case.config)
+    again = FAMILIES[case.kind].read_tokenizer(tmp_path, case.config)
     assert again.files() == case.ours.files()
 
 

@@ -37,6 +37,7 @@ from glassformer.model import ModelConfig, load_model, save_model
 from tests.examples import seeded_random
 from tests.interop.memory import BASE, measured
 from tests.interop.mutations import MUTATIONS
+from tests.interop.saved_tensors import with_arrays
 from tests.interop.test_marian_file import mutated
 from tests.models import build
 from tests.processes import run_fresh
@@ -290,7 +291,7 @@ def test_a_damaged_run_of_fairseq_gives_a_model_or_a_sentence(tmp_path):
     saved = fairseq_run(here)
     files = {path.name: path.read_bytes() for path in sorted(here.iterdir())}
     chance, refused = seeded_random("fairseq"), 0
-    assert refusal_within_memory(open_fairseq, saved, here / "checkpoint_best.pt") is None
+    assert refusal_within_memory(open_fairseq, with_arrays(saved), here / "checkpoint_best.pt") is None
     for _ in range(MUTATIONS):
         wrong, name = dict(saved), None
         match chance.randrange(4):
@@ -301,7 +302,7 @@ def test_a_damaged_run_of_fairseq_gives_a_model_or_a_sentence(tmp_path):
             case _:
                 name = chance.choice(list(files))
                 write(here / name, damaged(name, files[name], chance))
-        complaint = refusal_within_memory(open_fairseq, wrong, here / "checkpoint_best.pt")
+        complaint = refusal_within_memory(open_fairseq, with_arrays(wrong), here / "checkpoint_best.pt")
         assert complaint is None or str(here) in complaint, complaint
         refused += complaint is not None
         if name:
@@ -330,10 +331,10 @@ def other_tensors(tensors: dict[str, Any], chance: random.Random) -> dict[Any, A
 def test_a_damaged_state_dict_of_the_tutorial_gives_a_model_or_a_sentence(tmp_path):
     weights, path = tutorial_weights(), tmp_path / "tut6-model.pt"
     chance, refused = seeded_random("tensors"), 0
-    assert refusal_within_memory(open_tutorial, weights, path, 2) is None
+    assert refusal_within_memory(open_tutorial, with_arrays(weights), path, 2) is None
     for _ in range(MUTATIONS):
         heads = chance.choice([2, 2, 2, 2, None, 3, -1, 10**9])
-        complaint = refusal_within_memory(open_tutorial, other_tensors(weights, chance), path, heads)
+        complaint = refusal_within_memory(open_tutorial, with_arrays(other_tensors(weights, chance)), path, heads)
         assert complaint is None or str(path) in complaint, complaint
         refused += complaint is not None
     assert refused > 0.4 * MUTATIONS

@@ -19,9 +19,10 @@ from glassformer.interop.hugging_face import write_hugging_face
 from glassformer.interop.marian.marian_text import read_vocabulary
 from glassformer.interop.untrusted_files import MAX_JSON_BYTES, MAX_NON_WEIGHT_BYTES
 from glassformer.model import ModelConfig
-from glassformer.model.directory import MAX_HEADER_BYTES
+from glassformer.model.weight_files import MAX_HEADER_BYTES
 from tests.examples import only_in_test_all
 from tests.interop.memory import BASE, TIMES, allowed, measured
+from tests.interop.saved_tensors import with_arrays
 from tests.interop.test_untrusted_models import (
     FAMILIES,
     FIRST,
@@ -173,7 +174,7 @@ def open_and_measure(here: str, answer: str) -> None:
         complaint, took = measured(refusal, open_imported, path)
         found.append([complaint, took, allowed(path, MANY)])
     run = Path(here) / "run"
-    saved = fairseq_run(run)
+    saved = with_arrays(fairseq_run(run))
     for words in (b"a 1\n" * 2**21, b"x" * 2**23, "".join(f"{name} 1\n" for name in unique(10**6)).encode()):
         with exchanged(run / "dict.xx.txt", lambda _, words=words: words):
             complaint, took = measured(refusal, open_fairseq, saved, run / "checkpoint_best.pt")

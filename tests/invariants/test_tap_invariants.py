@@ -11,7 +11,7 @@ from glassformer.inspection import record
 from glassformer.model import taps
 from glassformer.model.attention import merge_heads, split_heads
 from glassformer.model.dims import DIMENSIONS
-from glassformer.model.positions import position_kind
+from glassformer.model.position_kinds import position_kind
 from tests.examples import max_examples
 from tests.models import build, configs, seeds, sources, targets
 

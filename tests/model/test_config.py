@@ -16,15 +16,15 @@ from tests.models import configs
     [
         ({}, "The option 'vocab_size' is missing."),
         ({"n_heads": 7}, "d_model = 512 cannot be split evenly into n_heads = 7"),
-        ({"n_heads": 0}, "n_heads = 0 should be greater than or equal to 1."),
-        ({"d_model": 0}, "d_model = 0 should be greater than or equal to 1."),
+        ({"n_heads": 0}, "n_heads = 0 should be at least 1."),
+        ({"d_model": 0}, "d_model = 0 should be at least 1."),
         ({"d_model": -8, "n_heads": 2}, "d_model = -8 should be"),
-        ({"d_model": 512.0}, "d_model = 512.0 should be a valid integer."),
-        ({"d_model": "512"}, "d_model = '512' should be a valid integer."),
-        ({"d_model": True}, "d_model = True should be a valid integer."),
+        ({"d_model": 512.0}, "d_model = 512.0 should be a whole number."),
+        ({"d_model": "512"}, "d_model = '512' should be a whole number."),
+        ({"d_model": True}, "d_model = True should be a whole number."),
         ({"encoder_layers": 0}, "encoder_layers = 0 should be"),
         ({"dropout": 1.0}, "dropout = 1.0 should be less than 1."),
-        ({"dropout": -0.1}, "dropout = -0.1 should be greater than or equal to 0."),
+        ({"dropout": -0.1}, "dropout = -0.1 should be at least 0."),
         ({"norm_eps": 0}, "norm_eps = 0 should be greater than 0."),
         ({"activation": "tanh"}, "activation = 'tanh' should be 'relu', 'gelu', 'gelu-tanh' or 'silu'."),
         ({"positions": "none"}, "positions = 'none' should be 'sinusoidal'"),
@@ -33,7 +33,7 @@ from tests.models import configs
         ({"colour": "blue"}, "There is no option 'colour'."),
         ({"source_vocab_size": 12}, "share_embeddings needs one vocabulary, but the source has 12 tokens"),
         ({"eos_id": 100}, "eos_id = 100 is outside a vocabulary of 100 tokens (0 to 99)."),
-        ({"pad_id": -1}, "pad_id = -1 should be greater than or equal to 0."),
+        ({"pad_id": -1}, "pad_id = -1 should be at least 0."),
         ({"pad_id": 2}, "pad_id and eos_id are both 2"),
         ({"positions": "rotary", "d_head": 3}, "Rotary positions rotate pairs of columns, so d_head = 3 must be even."),
         ({"positions": "relative", "relative_buckets": 10}, "must be a multiple of 4"),
@@ -53,7 +53,7 @@ def test_invalid_options_are_refused_with_a_message(options, sentence):
 
 
 def test_an_error_is_not_followed_by_others_that_it_causes():
-    with pytest.raises(SettingsError, match=r"^d_model = 0 should be greater than or equal to 1\.$"):
+    with pytest.raises(SettingsError, match=r"^d_model = 0 should be at least 1\.$"):
         ModelConfig(vocab_size=100, d_model=0)
 
 

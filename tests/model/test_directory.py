@@ -152,8 +152,8 @@ def test_weights_that_are_not_numbers_of_one_kind_are_refused(saved):
     [
         ({"d_modle": 8}, "did you mean 'd_model'"),
         ({"auto_map": {"AutoModel": "evil.Model"}}, "There is no option 'auto_map'"),
-        ({"n_heads": "2"}, "n_heads = '2' should be a valid integer"),
-        ({"d_ff": 0}, "d_ff = 0 should be greater than or equal to 1"),
+        ({"n_heads": "2"}, "n_heads = '2' should be a whole number"),
+        ({"d_ff": 0}, "d_ff = 0 should be at least 1"),
     ],
 )
 def test_a_config_with_something_foreign_in_it_is_refused(saved, change, says):
@@ -228,3 +228,15 @@ def test_notes_beside_the_model_do_no_harm(saved):
     """Only files in the manifest are verified; a README that is added later is not an error."""
     (saved / "NOTES.md").write_text("trained on a rainy day")
     load_model(saved)
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])
+def test_files_are_readable_as_the_umask_allows(tmp_path, umask, mode):
+    """The weights had the mode 0600 in any case, so that a service user could not read them."""
+    before = os.umask(umask)
+    try:
+        save_model(build(preset("tiny", vocab_size=20)), tmp_path / "model")
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "model").iterdir()}
+    assert modes == dict.fromkeys(("config.json", "model.safetensors", MANIFEST), mode)

@@ -9,7 +9,8 @@ from hypothesis import given
 
 from glassformer.model import ModelConfig, preset
 from glassformer.model.config import PositionName
-from glassformer.model.positions import KINDS, position_kind
+from glassformer.model.position_kinds import KINDS, position_kind
+from glassformer.model.positions import added_positions
 from tests.examples import max_examples
 from tests.models import build, configs, seeds, sources, targets
 
@@ -21,7 +22,7 @@ def test_sinusoidal_positions_are_the_papers_formula(offset, d_model, first):
     """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(pos / 10000^(2i/D))."""
     options = {"d_model": d_model, "n_heads": 1, "position_offset": offset}
     tables = {
-        layout: KINDS[layout].added(preset("tiny", positions=layout, **options), "S")(
+        layout: added_positions(preset("tiny", positions=layout, **options), "S")(
             first, 70, like=torch.zeros(1, dtype=torch.float64)
         )
         for layout in ("sinusoidal", "sinusoidal-halves")

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
+from glassformer.decoding.alignment_choice import default_alignment_heads
 from glassformer.engine import EngineOptions, open_engine
-from glassformer.inspection.alignment.word_alignment import default_alignment_heads
 from glassformer.server.api_keys import APIKeys
 from glassformer.server.limits import Limits
 from glassformer.server.state import ServerState
@@ -22,6 +22,10 @@ from glassformer.server.uvicorn_server import TranslationServer, bind, run
 from glassformer.translator import Translator
 from tests import small_translator
 
+PATIENT = {"header_seconds": 120, "body_seconds": 120, "write_seconds": 120, "seconds": 600}
+"""Limits of time for tests of something else: longer than a busy machine needs."""
+PATIENCE_SECONDS = 600
+"""Time a client waits for its response; only a hanging server takes that long."""
 JSON = {"content-type": "application/json"}
 WORDS = "the animal did not cross the street because it was too tired"
 
@@ -56,17 +60,17 @@ class Running:
     def __init__(self, port: int, state: ServerState) -> None:
         self.port, self.state = port, state
 
-    def connect(self, timeout: float = 30) -> socket.socket:
+    def connect(self, timeout: float = PATIENCE_SECONDS) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout)
 
-    def raw(self, content: bytes, timeout: float = 30) -> bytes:
+    def raw(self, content: bytes, timeout: float = PATIENCE_SECONDS) -> bytes:
         """The server's response to these bytes, until it closes the connection."""
         with self.connect(timeout) as one:
             one.sendall(content)
             return until_closed(one)
 
     def ask(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> "Answer":
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
         try:
             if isinstance(body, (dict, list)):
                 body, headers = json.dumps(body), JSON | (headers or {})
@@ -87,7 +91,7 @@ class Running:
         match = re.search(rf"^{re.escape('glassformer_' + name)} (\S+)$", self.get("/metrics").text, re.MULTILINE)
         return float(match[1]) if match else 0.0
 
-    def until(self, reached, seconds: float = 60) -> None:
+    def until(self, reached, seconds: float = PATIENCE_SECONDS) -> None:
         """Wait until a condition holds; fail after `seconds`."""
         end = time.monotonic() + seconds
         while not reached():
@@ -140,17 +144,17 @@ def until_closed(one: socket.socket) -> bytes:
 
 @contextmanager
 def running(served: ServedModel, keys: list[str] | None = None, named=None, hosts=(), **limits: Any):
-    state = ServerState(served, Limits(**limits), APIKeys(keys or []), named)
+    state = ServerState(served, Limits(**PATIENT | limits), APIKeys(keys or []), named)
     started = threading.Event()
     bound = bind("127.0.0.1", 0)
     server = TranslationServer(state, hosts, started.set)
     thread = threading.Thread(target=run, args=(server, bound), daemon=True)
     thread.start()
     try:
-        assert started.wait(20)
+        assert started.wait(PATIENCE_SECONDS)
         yield Running(bound.getsockname()[1], state)
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(PATIENCE_SECONDS)
         bound.close()
         assert not thread.is_alive(), "the server does not stop"

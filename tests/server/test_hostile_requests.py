@@ -65,13 +65,46 @@ def test_a_body_that_makes_no_sense_is_one_sentence(server, path, body):
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({"text": 3}, "text = 3 should be a valid string or a valid list."),
-        ({"text": ["a", 3]}, "text.1 = 3 should be a valid string."),
+        ({"text": 3}, "text = 3 should be a string or a list."),
+        ({"text": ["a", 3]}, "text.1 = 3 should be a string."),
+        ({"text": "a", "beam": True}, "beam = True should be a whole number."),
+        ({"text": "a", "tokens": 1}, "tokens = 1 should be true or false."),
+        ({"text": "a", "length_penalty": 11}, "length_penalty = 11 should be at most 10."),
+        ({"text": "a", "beam": 1_000_000}, "beam = 1000000 is larger than this server's limit of 16."),
+        ({"text": "a", "n_best": 1_000_000}, "n_best = 1000000 is larger than this server's limit of 16."),
         ({"text": "a\0"}, "The text contains the NUL character (U+0000). Remove it."),
     ],
 )
 def test_a_value_of_a_wrong_type_is_named_without_python_types(server, body, message):
     assert server.post("/api/translate", body).is_refused(422) == message
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (3, "changes.0 = 3 should contain named options."),
+        ({"kind": "remove-head", "head": 0}, "The option 'changes.0.at' is missing."),
+        ({"kind": "remove-head", "at": "a", "head": "b"}, "changes.0.head = 'b' should be a whole number."),
+        ({"kind": "replace-matrices", "at": "a", "by": "b", "which": ["z"]},
+         "changes.0.which.0 = 'z' should be 'q', 'k' or 'v'."),
+    ],
+)  # fmt: skip
+def test_a_wrong_change_is_named_by_its_place(server, change, message):
+    """The message named the option without the change, or the change with the name of its class."""
+    path = f"/api/explore/{_identity(server)}/what-if"
+    assert server.post(path, {"changes": [change]}).is_refused(422) == message
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"{", "The body is not valid JSON: it cannot be read from line 1, column 2 on."),
+        (b'{"text": "a", "beam": ' + b"9" * 5000 + b"}",
+         "The body is not valid JSON: a number has 5,000 digits, more than 100."),
+    ],
+)  # fmt: skip
+def test_what_is_no_json_is_told_without_the_parsers_words(server, body, message):
+    assert server.ask("POST", "/api/translate", body, JSON).is_refused(400) == message
 
 
 def test_unknown_paths_and_methods_refer_to_the_list_of_routes(server):
@@ -231,6 +264,38 @@ def test_what_is_no_http_is_one_sentence_too(server):
     assert head.startswith(b"HTTP/1.1 400")
     assert b"application/json" in head
     assert json.loads(body)["error"].endswith(".")
+
+
+TRANSLATE = b"POST /api/translate HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "words"),
+    [
+        (TRANSLATE + b"content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", "both Content-Length and"),
+        (TRANSLATE + b"transfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n", "both Content-Length and"),
+        (b"GET /health HTTP/1.1\nhost: localhost\n\n", "ends in LF alone"),
+        (b"GET /health HTTP/1.1\r\nhost: localhost\nx: y\r\n\r\n", "ends in LF alone"),
+        (b"GET /health HTTP/1.1\r\nhost: localhost\r\n\n", "ends in LF alone"),
+        (b"GET /health HTTP/1.1\r\nhost: localhost\r\nx: y\r\n z\r\n\r\n", "folded"),
+        (b"GET /health HTTP/1.1\r\nhost: localhost\r\nx: y\r\n\tz\r\n\r\n", "folded"),
+    ],
+)
+def test_a_request_that_a_proxy_may_read_differently_is_refused(server, request_bytes, words):
+    """Request smuggling: all of these were answered, and the connection went on (RFC 9112: 2.2, 5.2, 6.3)."""
+    after = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    for content in (request_bytes + after, after + request_bytes + after):
+        response = server.raw(content)
+        *_, last = response.split(b"HTTP/1.1 ")
+        assert last.startswith(b"400"), response
+        assert b"connection: close" in last
+        assert words in json.loads(last.partition(b"\r\n\r\n")[2])["error"]
+
+
+def test_a_strict_request_may_contain_what_its_head_may_not(server):
+    body = b'{"text":\n\n "the street"}\n \n\n'
+    head = TRANSLATE + b"connection: close\r\ncontent-length: %d\r\n\r\n" % len(body)
+    assert server.raw(head + body).startswith(b"HTTP/1.1 200")
 
 
 def test_a_websocket_is_refused(server):

@@ -68,9 +68,10 @@ def test_what_clients_ask_beside(server):
         ({"q": TEXT, "format": "html"}, "html format"),
         ({"q": TEXT, "alternatives": -1}, "alternatives"),
         ({"q": TEXT, "alternatives": "many"}, "alternatives should be a whole number from 0 to 999."),
-        ({"q": {"a": 1}}, "q = {'a': 1} should be a valid string or a valid list."),
-        ({"q": [TEXT, 3]}, "q.1 = 3 should be a valid string."),
-        ({"q": TEXT, "target": [1]}, "target = [1] should be a valid string."),
+        ({"q": TEXT, "alternatives": 1.5}, "alternatives = 1.5 should be a whole number."),
+        ({"q": {"a": 1}}, "q = {'a': 1} should be a string or a list."),
+        ({"q": [TEXT, 3]}, "q.1 = 3 should be a string."),
+        ({"q": TEXT, "target": [1]}, "target = [1] should be a string."),
     ],
 )
 def test_what_is_wrong_is_said_as_they_say_it(server, body, about):

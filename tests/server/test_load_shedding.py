@@ -110,10 +110,8 @@ def test_stalled_uploads_take_no_place():
                 one.sendall(request()[:-5])
             time.sleep(0.2)
             assert server.post("/api/translate", {"text": WORDS}).status == 200
-            began = time.monotonic()
             for one in several:
                 assert until_closed(one).startswith(b"HTTP/1.1 408")
-            assert time.monotonic() - began < 8
         finally:
             for one in several:
                 one.close()

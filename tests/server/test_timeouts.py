@@ -1,6 +1,6 @@
 """Clients that send or read too slowly are disconnected, over real sockets.
 
-Each test sets its limit to a second; `SOON` is below the defaults, so that no other limit can be the cause.
+Each test sets its limit to a second; the others are longer than `SOON`, so that none of them can be the cause.
 """
 
 import socket
@@ -9,7 +9,8 @@ import time
 from glassformer.server.uvicorn_internals import ProtectedServer
 from tests.server.running import WORDS, running, served, until_closed
 
-SOON = 7.5
+SOON = 60
+"""More than a busy machine needs, and less than the limits in `running`."""
 HEAD = b"POST /api/translate HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
 
 
@@ -34,12 +35,12 @@ def trickle(one: socket.socket, content: bytes, seconds: float) -> float:
 def test_slow_headers_are_cut():
     with running(served(), header_seconds=1) as server:
         with server.connect() as one:
-            assert 0.5 < trickle(one, HEAD * 100, 10) < SOON
+            assert 0.5 < trickle(one, HEAD * 100, SOON) < SOON
         assert server.metric('connections_cut_total{why="slow headers"}') == 1
 
 
 def test_a_connection_that_says_nothing_is_cut():
-    with running(served(), header_seconds=1) as server, server.connect(20) as one:
+    with running(served(), header_seconds=1) as server, server.connect() as one:
         began = time.monotonic()
         assert until_closed(one) == b""
         assert 0.5 < time.monotonic() - began < SOON
@@ -50,15 +51,15 @@ def test_slow_headers_of_a_second_request_are_cut_too():
     with running(served(), header_seconds=1) as server, server.connect() as one:
         one.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
         assert one.recv(65536).startswith(b"HTTP/1.1 200")
-        assert 0.5 < trickle(one, HEAD * 100, 10) < SOON
+        assert 0.5 < trickle(one, HEAD * 100, SOON) < SOON
 
 
 def test_an_idle_connection_is_closed():
-    with running(served(), idle_seconds=1) as server, server.connect(20) as one:
+    with running(served(), idle_seconds=1) as server, server.connect() as one:
         one.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
         began = time.monotonic()
         until_closed(one)
-        assert time.monotonic() - began < 4.5
+        assert time.monotonic() - began < SOON
 
 
 def test_a_slow_body_is_a_408():
@@ -78,7 +79,7 @@ def test_a_body_byte_by_byte_is_cut_as_well():
         one.settimeout(0.1)
         began = time.monotonic()
         answer = b""
-        while not answer and time.monotonic() - began < 8:
+        while not answer and time.monotonic() - began < SOON:
             try:
                 one.sendall(b" ")
                 answer = one.recv(65536)
@@ -96,12 +97,12 @@ def test_a_reader_that_does_not_read_is_cut():
         one.connect(("127.0.0.1", server.port))
         one.sendall(b"GET /api/weight/encoder.layers.0.feed_forward.up_proj.weight HTTP/1.1\r\nhost: localhost\r\n\r\n")
         server.until(lambda: server.metric("sending_bytes") > 0)
-        server.until(lambda: server.metric("sending_bytes") == 0, seconds=8)
+        server.until(lambda: server.metric("sending_bytes") == 0)
         assert server.metric('connections_cut_total{why="slow reader"}') == 1
 
 
 def test_a_reader_that_takes_its_time_but_reads_is_not_cut():
-    with running(served(d_ff=40_000, d_model=64), write_seconds=1) as server, server.connect() as one:
+    with running(served(d_ff=40_000, d_model=64), write_seconds=3) as server, server.connect() as one:
         one.sendall(
             b"GET /api/weight/encoder.layers.0.feed_forward.up_proj.weight HTTP/1.1\r\nhost: localhost\r\n"
             b"connection: close\r\n\r\n"
@@ -109,8 +110,8 @@ def test_a_reader_that_takes_its_time_but_reads_is_not_cut():
         size, began = 0, time.monotonic()
         while part := one.recv(65536):
             size += len(part)
-            time.sleep(0.015)
-        assert time.monotonic() - began > 1.5
+            time.sleep(0.03)
+        assert time.monotonic() - began > 3.5
         assert size > 40_000 * 64 * 4
 
 

@@ -13,8 +13,8 @@ from safetensors.numpy import load as read_tensors
 from glassformer.decoding.search_tree import FATES
 from glassformer.inspection import Trace, inspect
 from glassformer.inspection.interventions.changes import RemoveHead
+from glassformer.inspection.tracing.tensor_groups import TensorGroup, group_layers, tensor_names
 from glassformer.inspection.tracing.trace_file import as_float16, safetensors_bytes, tree_tensors
-from glassformer.inspection.tracing.trace_manifest import TensorGroup, group_layers, tensor_names
 from glassformer.server.tensor_slices import summary
 from glassformer.server.translation_service import open_served_model
 from tests.examples import max_examples
@@ -149,8 +149,8 @@ def test_numbers_that_float16_does_not_hold_stay_float32():
 
 
 def test_layers_are_grouped_and_ungrouped():
-    tensors = {f"encoder.layers.{i}.x": torch.zeros(2) for i in range(3)} | {"decoder.layers.1.y": torch.zeros(3)}
-    tensors |= {"memory": torch.zeros(1)}
+    tensors = {f"encoder.layers.{i}.x": ((2,), True) for i in range(3)} | {"decoder.layers.1.y": ((3,), True)}
+    tensors |= {"memory": ((1,), True)}
     entries = group_layers(tensors, dict.fromkeys(tensors, "D"))
     assert len(entries) == 3
     assert tensor_names(entries) == list(tensors)

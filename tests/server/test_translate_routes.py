@@ -3,14 +3,16 @@
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 
 import pytest
 
 from glassformer import load
 from glassformer.builtin.street import sentences
+from glassformer.data.word_spans import word_pair
 from glassformer.decoding import Beam
-from glassformer.engine import EngineOptions, open_engine
-from glassformer.inspection.alignment.word_alignment import align, word_pair
+from glassformer.engine import EngineOptions, describe_engine, open_engine
+from glassformer.inspection.alignment.word_alignment import align
 from glassformer.server.translation_service import ServedModel, open_served_model
 from glassformer.translator import Translator
 from tests.server.running import LONG, WORDS, running, served
@@ -102,6 +104,16 @@ def test_another_engine_answers_too():
             [found] = answer["translations"]
             assert found["text"] == one.text
             assert found["score"] == pytest.approx(one.candidates[0].score, abs=1e-4)
+
+
+@pytest.mark.parametrize("engine", ["fast", "plain"])
+def test_the_engine_in_use_is_told(engine):
+    with running(served(engine)) as server:
+        told = server.get("/api/model").json()["engine"]
+        metrics = server.get("/metrics").text
+    assert told == asdict(describe_engine(served(engine).translator.engine))
+    labels = ",".join(f'{name}="{value}"' for name, value in told.items() if value is not None)
+    assert f"\nglassformer_engine_info{{{labels}}} 1\n" in metrics
 
 
 def test_as_many_come_back_as_went_in_and_in_their_order():

@@ -1,5 +1,6 @@
 """Small training runs for tests: a few `street` sentences, a two-layer model, dropout and gradient accumulation."""
 
+import contextlib
 import hashlib
 import multiprocessing
 import os
@@ -105,13 +106,19 @@ def train_silently(run_options: dict[str, Any], listener: ProgressListener | Non
         raise SystemExit(128 + stopped.received) from None
 
 
-def trained(run_options: dict[str, Any], listener: Listener | None = None) -> dict[str, Any]:
-    """What `train` returns or raises, run in a subprocess: without checked annotations it is ten times as fast."""
+def started(run_options: dict[str, Any]) -> tuple[multiprocessing.process.BaseProcess, Any]:
+    """A training process, and the connection that receives what `train` returns or raises, and the messages."""
     context = forking()
     receiver, sender = context.Pipe()
     process = context.Process(target=_train_and_send, args=(run_options, sender))
     process.start()
     sender.close()
+    return process, receiver
+
+
+def trained(run_options: dict[str, Any], listener: Listener | None = None) -> dict[str, Any]:
+    """What `train` returns or raises, run in a subprocess: without checked annotations it is ten times as fast."""
+    process, receiver = started(run_options)
     outcome, messages = receiver.recv()
     process.join()
     if listener is not None:
@@ -143,3 +150,13 @@ def killed_at(run_options: dict[str, Any], update: int) -> None:
     process = in_own_process(run_options, Signalled(update, signal.SIGKILL))
     process.join(120)
     assert process.exitcode == -signal.SIGKILL
+
+
+def helper_processes(process: multiprocessing.process.BaseProcess) -> list[int]:
+    """Process ids of a training process's helpers; empty where there is no /proc."""
+    helpers = []
+    for task in Path(f"/proc/{process.pid}/task").glob("*/children"):  # of all threads
+        with contextlib.suppress(OSError):  # the thread or the child has ended meanwhile
+            children = [int(child) for child in task.read_text().split()]
+            helpers += [child for child in children if "rank_process" in Path(f"/proc/{child}/cmdline").read_text()]
+    return helpers

@@ -18,6 +18,7 @@ from glassformer.model_location import find_model
 from glassformer.training import RunSettings, run_resources, train
 from glassformer.training.default_choices import DEFAULTS_BY_PAIRS, choose_model, choose_tokenizer
 from glassformer.training.run_settings import DataSettings
+from glassformer.training.run_setup import prepare_run
 from glassformer.training.weight_averaging import MovingAverage, mean, using_weights
 from tests.training.runs import Listener, options, trained, write_corpus
 
@@ -94,6 +95,18 @@ def test_text_in_the_page_is_escaped(tmp_path):
     assert "&lt;img src=x&gt; &amp; [/red]" in page
 
 
+@pytest.mark.parametrize(("blank", "pairs"), [(1, "1 pair"), (2, "2 pairs")])
+def test_skipped_pairs_are_counted(tmp_path, blank, pairs):
+    run_options = options(tmp_path)
+    for side, line in (("source", "\n"), ("target", "Hallo.\n")):
+        with Path(run_options["data"][side]).open("a") as file:
+            file.write(blank * line)
+    messages = []
+    with prepare_run(run_options, messages.append):
+        pass
+    assert f"Skipped {pairs} with an empty side and 0 longer than 256 tokens." in messages
+
+
 def test_a_dev_set_is_split_off_and_kept_apart(tmp_path):
     files = write_corpus(tmp_path, 400)
     held = scan(corpus(*files.values())).part(one_in=20)
@@ -120,14 +133,15 @@ def test_any_symbols_can_be_learned(tmp_path):
 
 @pytest.mark.parametrize("average", ["none", "ema", "last"])
 def test_the_best_model_has_the_requested_average(tmp_path, average):
-    run_options = options(tmp_path, average=average, average_last=3, keep=9, updates=18)
+    run_options = options(tmp_path, average=average, average_last=3, keep=9, updates=20)
     run_options["validation"] |= {"metric": "loss"}
     trained(run_options)
     run = tmp_path / "run"
     best = max(run.glob("best-*"), key=lambda path: int(path.name.split("-")[1]))
     update = int(best.name.split("-")[1])
     best_weights = read_weights(best / "model.safetensors")
-    steps = [read_weights(run / f"step-{update - 6 * k}" / "model.safetensors") for k in range(3) if update > 6 * k]
+    validated = [number for number in (20, 18, 12, 6) if number <= update][:3]
+    steps = [read_weights(run / f"step-{number}" / "model.safetensors") for number in validated]
     expected = {
         "none": steps[0],
         "ema": read_weights(run / f"step-{update}" / "average.safetensors") if average == "ema" else {},

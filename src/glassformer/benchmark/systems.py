@@ -10,26 +10,30 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from glassformer.decoding import Beam, Request, search
+from glassformer.decoding import Beam, Request, Shortlist, search
 from glassformer.decoding.rules import rules_for
 from glassformer.decoding.step_model import padded
-from glassformer.engine import EngineOptions, open_search_backend
+from glassformer.engine import EngineOptions, fast_precisions, open_search_backend
 from glassformer.engine.engine_options import PRECISIONS
 from glassformer.errors import InputError
+from glassformer.extras import install_command, is_installed
 from glassformer.hardware import cores, peak_memory
 from glassformer.interop.capabilities import unsupported
-from glassformer.interop.ctranslate2_export import open_ctranslate2, write_ctranslate2
 from glassformer.interop.hugging_face import as_transformers, family_of
-from glassformer.loading import open_model
-from glassformer.model import ModelConfig, Transformer
+from glassformer.loading import OpenedModel, open_model
+from glassformer.model import ModelConfig, ModelWeights
+
+if TYPE_CHECKING:
+    from glassformer.model import Transformer
 
 Sources = Sequence[Sequence[int]]
+
+
+SHORTLIST = ", shortlist"
+"""Suffix of the name of a system that uses the model's vocabulary shortlist."""
 
 
 @dataclass(frozen=True)
@@ -50,19 +54,33 @@ class TaskResult:
     tokens: int
 
 
-def available_systems(config: ModelConfig) -> dict[str, str]:
+def available_systems(config: ModelConfig, with_shortlist: bool = False) -> dict[str, str]:
     """Every benchmark system, with the reason why it cannot run a model of this config; "" if it can."""
-    glassformer = {f"glassformer {precision}": "" for precision in PRECISIONS}
+    supported = fast_precisions()
+    not_here = "needs a processor that multiplies in it (AVX-512 BF16)"
+    kinds = ["", SHORTLIST] if with_shortlist else [""]
+    glassformer = {
+        f"glassformer {precision}{kind}": "" if precision in supported else not_here
+        for kind in kinds
+        for precision in PRECISIONS
+    }
     options = unsupported("CTranslate2", config)
     reason = f"does not support {', '.join(options)}" if options else ""
-    missing = "" if find_spec("ctranslate2") else "is not installed"
+    missing = "" if is_installed("ctranslate2") else "is not installed"
+    missing = missing or _without_torch()
     ct2 = {f"ctranslate2 {precision}": missing or reason for precision in ("float32", "int8")}
-    return {**glassformer, **ct2, "hugging face": _why_not_hugging_face(config), "glassformer plain": ""}
+    return {**glassformer, **ct2, "hugging face": _why_not_hugging_face(config), "glassformer plain": _without_torch()}
+
+
+def _without_torch() -> str:
+    return "" if is_installed("torch") else f"needs PyTorch: {install_command('inspect')}"
 
 
 def _why_not_hugging_face(config: ModelConfig) -> str:
-    if not find_spec("transformers"):
+    if not is_installed("transformers"):
         return "is not installed"
+    if needs_torch := _without_torch():
+        return needs_torch
     try:
         family_of(config)
     except InputError as error:
@@ -120,16 +138,15 @@ def _serve(connection: Connection, name: str, where: str | os.PathLike[str]) -> 
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     try:
-        translate = _translate_function(name, open_model(where).model)
+        translate = _translate_function(name, open_model(where))
         connection.send(True)
         while True:
             command, task = connection.recv()
             if command == "run":
-                start = time.perf_counter()
-                tokens = translate(task)
-                connection.send(TaskResult(time.perf_counter() - start, tokens))
+                connection.send(_timed(translate, task))
             elif command == "latencies":
-                connection.send([_seconds(translate, BenchmarkTask([source], task.beam, 1)) for source in task.sources])
+                alone = [BenchmarkTask([source], task.beam, 1) for source in task.sources]
+                connection.send([_timed(translate, single).seconds for single in alone])
             else:
                 connection.send(peak_memory())
     except EOFError:
@@ -138,25 +155,30 @@ def _serve(connection: Connection, name: str, where: str | os.PathLike[str]) -> 
         connection.send(traceback.format_exc(limit=-2))
 
 
-def _seconds(translate: Callable[[BenchmarkTask], int], task: BenchmarkTask) -> float:
+def _timed(translate: Callable[[BenchmarkTask], int], task: BenchmarkTask) -> TaskResult:
     start = time.perf_counter()
-    translate(task)
-    return time.perf_counter() - start
+    tokens = translate(task)
+    return TaskResult(time.perf_counter() - start, tokens)
 
 
-def _translate_function(name: str, model: Transformer) -> Callable[[BenchmarkTask], int]:
+def _translate_function(name: str, opened: OpenedModel) -> Callable[[BenchmarkTask], int]:
     """A function that translates a task and returns the number of tokens generated, including the ends of sentence."""
     kind, _, precision = name.partition(" ")
+    model = opened.weights
     if kind == "ctranslate2":
-        return _ctranslate2(model, precision)
+        return _ctranslate2(model.network, precision)
     if name == "hugging face":
-        return _hugging_face(model)
-    return _glassformer(model, precision)
+        return _hugging_face(model.network)
+    restricts = precision.endswith(SHORTLIST)
+    shortlist = opened.read_shortlist() if restricts and opened.read_shortlist is not None else None
+    return _glassformer(model, precision.removesuffix(SHORTLIST), shortlist)
 
 
-def _glassformer(model: Transformer, precision: str) -> Callable[[BenchmarkTask], int]:
+def _glassformer(
+    model: "Transformer | ModelWeights", precision: str, shortlist: Shortlist | None = None
+) -> Callable[[BenchmarkTask], int]:
     options = {"engine": "plain"} if precision == "plain" else {"precision": precision}
-    backend = open_search_backend([model], EngineOptions(**options, positions=2**62))  # type: ignore[arg-type]
+    backend = open_search_backend([model], EngineOptions(**options, positions=2**62), shortlist)  # type: ignore[arg-type]
 
     def translate(task: BenchmarkTask) -> int:
         limits = replace(backend.limits, sentences=task.sentences)
@@ -166,7 +188,9 @@ def _glassformer(model: Transformer, precision: str) -> Callable[[BenchmarkTask]
     return translate
 
 
-def _ctranslate2(model: Transformer, precision: str) -> Callable[[BenchmarkTask], int]:
+def _ctranslate2(model: "Transformer", precision: str) -> Callable[[BenchmarkTask], int]:
+    from glassformer.interop.ctranslate2_export import open_ctranslate2, write_ctranslate2  # imports torch
+
     with tempfile.TemporaryDirectory(prefix="glassformer-benchmark-") as files:
         write_ctranslate2(model, files)
         translator = open_ctranslate2(files, compute_type=precision, inter_threads=cores(), intra_threads=1)
@@ -189,7 +213,9 @@ def _ctranslate2(model: Transformer, precision: str) -> Callable[[BenchmarkTask]
     return translate
 
 
-def _hugging_face(model: Transformer) -> Callable[[BenchmarkTask], int]:
+def _hugging_face(model: "Transformer") -> Callable[[BenchmarkTask], int]:
+    import torch
+
     transformer, config = as_transformers(model), model.config
     del model
 
@@ -199,11 +225,11 @@ def _hugging_face(model: Transformer) -> Callable[[BenchmarkTask], int]:
         tokens = 0
         for first in range(0, len(order), task.sentences):
             sources = order[first : first + task.sentences]
-            ids = padded(sources, config.pad_id)
+            ids = torch.from_numpy(padded(sources, config.pad_id))
             limit = max(_limit(source, task.beam, config) for source in sources)
             generated = transformer.generate(
                 input_ids=ids,
-                attention_mask=padded([[1] * len(source) for source in sources], 0),
+                attention_mask=torch.from_numpy(padded([[1] * len(source) for source in sources], 0)),
                 num_beams=task.beam.size,
                 length_penalty=task.beam.length_penalty,
                 max_new_tokens=limit,

@@ -9,10 +9,19 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 
-import torch
+import numpy as np
 
-from glassformer.benchmark.systems import BenchmarkTask, System
+from glassformer.benchmark.systems import BenchmarkTask, Sources, System
+from glassformer.decoding import Beam
+from glassformer.engine.native_library import loaded
+from glassformer.extras import is_installed
+from glassformer.hardware import cores
+
+SECONDS_PER_TURN = 0.3
+"""Approximate duration of a turn of the first system: shorter ones measure noise."""
+MIN_SENTENCES_PER_WORKER = 4
 
 
 @dataclass(frozen=True)
@@ -27,6 +36,15 @@ class ThroughputResult:
     """95th percentile of the latency in seconds per sentence."""
     memory: int
     """Peak memory in bytes."""
+
+
+def sized_task(system: System, sources: Sources, beam: Beam, batch_size: int) -> BenchmarkTask:
+    """A task with as many of the sources as the system translates in SECONDS_PER_TURN, at least a few per worker."""
+    fewest = cores() * max(batch_size, MIN_SENTENCES_PER_WORKER)
+    task = BenchmarkTask(sources[:fewest], beam, batch_size)
+    system.run(task)  # warm up
+    count = int(len(task.sources) * SECONDS_PER_TURN / system.run(task).seconds)
+    return BenchmarkTask(sources[: max(fewest, count)], beam, batch_size)
 
 
 def compare_throughput(
@@ -69,15 +87,22 @@ def _percentiles(latencies: list[float]) -> tuple[float | None, float | None]:
 
 
 def machine_description() -> str:
-    """The processor and software versions, with the measured peak of matrix products and memory copies."""
-    square, long = torch.rand(1024, 1024), torch.rand(2**24)
+    """The processor, software versions and C library, with the measured peak of matrix products and memory copies."""
+    generator = np.random.default_rng(0)
+    square, long = generator.random((1024, 1024), np.float32), generator.random(2**24, np.float32)
     gflops = 2 * 1024**3 / _best(lambda: square @ square) / 1e9
-    gigabytes = 2 * long.numel() * 4 / _best(long.clone) / 1e9
+    gigabytes = 2 * long.nbytes / _best(long.copy) / 1e9
+    versions = [f"{name} {version(name)}" for name in ("numpy", "torch") if is_installed(name)]
     return (
-        f"{_processor()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, "
-        f"torch {torch.__version__}, Python {platform.python_version()}; "
+        f"{_processor()}, {os.cpu_count()} cores, {', '.join(versions)}, Python {platform.python_version()}, "
+        f"{_c_library()}; "
         f"float32 product {gflops:.0f} GFLOP/s, copy {gigabytes:.1f} GB/s"
     )
+
+
+def _c_library() -> str:
+    native = loaded()
+    return "no C engine" if native is None else f"C engine for {native.instruction_set} (digest {native.digest})"
 
 
 def _best(call: Callable[[], object], rounds: int = 10) -> float:

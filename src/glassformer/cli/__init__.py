@@ -1,63 +1,50 @@
-"""The command line: one file per command. Heavy imports happen when a command runs, so --help is instant."""
+"""The command line: one module per command, of its name. Only the command that runs is imported: it starts at once."""
 
+import gc
 import os
 import sys
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
 
 import typer
 
 from glassformer import __version__
-from glassformer.cli.align import align
-from glassformer.cli.bench import bench
 from glassformer.cli.common.help_pages import PlainHelpCommand, PlainHelpGroup
-from glassformer.cli.convert import convert
-from glassformer.cli.demo import demo
-from glassformer.cli.describe import describe
-from glassformer.cli.doctor import doctor
-from glassformer.cli.evaluate import evaluate
-from glassformer.cli.explain import explain
-from glassformer.cli.explore import explore
-from glassformer.cli.export import export
-from glassformer.cli.figure import figure
-from glassformer.cli.score import score
-from glassformer.cli.serve import serve
-from glassformer.cli.street import street
-from glassformer.cli.trace import trace
-from glassformer.cli.train import train
-from glassformer.cli.translate import translate
-from glassformer.cli.verify import verify
-from glassformer.cli.what_if import what_if
 from glassformer.errors import GlassformerError
+from glassformer.extras import TRAINING, explained
+
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # to find them, it reads the metadata of every package
+COMMANDS = {module.name.replace("_", "-"): module.name for module in iter_modules(__path__) if not module.ispkg}
+"""The modules of the commands, by name."""
+TRAINING_COMMANDS = ("train", "demo")
+
+
+class Commands(PlainHelpGroup):
+    """The group of all commands; each is imported when it runs, or when its help is shown."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        if cmd_name not in self.commands:
+            name = COMMANDS[cmd_name]
+            command = typer.Typer(add_completion=False)
+            command.command(cls=PlainHelpCommand)(getattr(import_module(f"{__name__}.{name}"), name))
+            self.commands[cmd_name] = typer.main.get_command(command)
+        return self.commands[cmd_name]
+
 
 app = typer.Typer(
     name="glassformer",
-    cls=PlainHelpGroup,
+    cls=Commands,
     help="Train, run and inspect encoder-decoder Transformers.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # a user's mistake gets one sentence; anything else is a bug, with its traceback
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    align,
-    bench,
-    convert,
-    demo,
-    describe,
-    doctor,
-    evaluate,
-    explain,
-    explore,
-    export,
-    figure,
-    score,
-    serve,
-    street,
-    trace,
-    train,
-    translate,
-    verify,
-    what_if,
-):
-    app.command(cls=PlainHelpCommand)(command)
 
 
 def _print_version(requested: bool) -> None:
@@ -75,11 +62,20 @@ def options(
 
 def main() -> None:
     """Run a command. Exit code 0 for success, 1 for an error in the input or settings, 2 for wrong usage."""
+    if sys.platform == "win32":
+        for stream in (sys.stdout, sys.stderr):  # a pipe's would be the system's code page
+            stream.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    command = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
+    gc.disable()  # importing creates no garbage; `PlainHelpCommand.invoke` enables it
     try:
-        app()
+        with explained(TRAINING if command in TRAINING_COMMANDS else None):
+            app()
     except GlassformerError as error:
         typer.echo(f"glassformer: {error}", err=True)
         sys.exit(1)
     except BrokenPipeError:  # `glassformer describe tiny --names | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    finally:
+        gc.enable()
+        gc.freeze()  # the process ends: its last collections would go over all objects, a tenth of a short command

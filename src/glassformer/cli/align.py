@@ -9,9 +9,11 @@ import typer
 from glassformer.cli.common.line_io import WholeLineWriter, groups_of, run_until_signal
 from glassformer.cli.common.progress_counter import ProgressCounter, with_progress
 from glassformer.cli.common.search_options import Model, SourceFile, SourceLanguage, TargetLanguage, TranslationFile
+from glassformer.cli.translate import alignment_json
 from glassformer.errors import SettingsError
 
 if TYPE_CHECKING:
+    from glassformer.data import AnyTokenizer
     from glassformer.data.corpus import OneFile, TwoFiles
     from glassformer.inspection.alignment.alignment_error_rate import Links
     from glassformer.inspection.alignment.gold_links import WordSplitter
@@ -62,61 +64,56 @@ def align(
         raise SettingsError(f"Unknown --words {word_kind!r}; choose {' or '.join(WORD_KINDS)}.")
 
     from glassformer.data import corpus
-    from glassformer.inspection.alignment.alignment_report import (
-        LinkCounts,
-        alignment_json,
-        selection_json,
-        selection_text,
-    )
+    from glassformer.decoding.alignment_choice import read_alignment_heads
+    from glassformer.inspection.alignment import alignment_report as report
     from glassformer.inspection.alignment.gold_links import WordSplitter, read_gold_links
-    from glassformer.inspection.alignment.word_alignment import read_alignment_heads
-    from glassformer.loading import open_model
+    from glassformer.loading import load, open_model
 
     data = corpus(source, target)
     pair_count = data.check()
-    opened = open_model(model, source_language=source_language, target_language=target_language)
-    transformer = opened.model
-    to_words = WordSplitter(
-        opened.text_tokenizer, WORD_KINDS[word_kind or "apart"], is_kind_given=word_kind is not None
-    )
-    gold_links = read_gold_links(gold, data, pair_count, to_words) if gold is not None else None
+
+    def words_and_gold(tokenizer: "AnyTokenizer") -> "tuple[WordSplitter, list[Links] | None]":
+        to_words = WordSplitter(tokenizer, WORD_KINDS[word_kind or "apart"], is_kind_given=word_kind is not None)
+        return to_words, None if gold is None else read_gold_links(gold, data, pair_count, to_words)
+
     if choose:
-        selection = _choose_heads(transformer, data, pair_count, gold_links, to_words)
-        typer.echo(json.dumps(selection_json(selection), indent=2) if as_json else selection_text(selection))
+        opened = open_model(model, source_language=source_language, target_language=target_language)
+        to_words, gold_links = words_and_gold(opened.text_tokenizer)
+        selection = _choose_heads(opened.model, data, pair_count, gold_links, to_words)
+        typer.echo(
+            json.dumps(report.selection_json(selection), indent=2) if as_json else report.selection_text(selection)
+        )
         _save_selection(selection, opened)
         return
-    heads = read_alignment_heads(opened.directory, transformer.config)
+    translator = load(model, source_language=source_language, target_language=target_language)
+    to_words, gold_links = words_and_gold(translator.text_tokenizer)
+    heads = read_alignment_heads(translator.directory, translator.config)
 
     def work(out: WholeLineWriter) -> None:
-        from glassformer.inspection.alignment import word_alignment
         from glassformer.inspection.alignment.alignment_error_rate import alignment_score, written
 
-        tally = LinkCounts()
+        tally = report.LinkCounts()
         predicted: list[list[tuple[int, int]]] = []
         with ProgressCounter("Aligned", beside_output=True, total=pair_count) as counter:
             for group in groups_of(data, PAIRS_PER_GROUP):
                 word_pairs = [to_words(pair) for pair in group]
-                alignments = word_alignment.align(transformer, word_pairs, heads, at_least, both_ways)
+                alignments = translator.align(word_pairs, heads, at_least, both_ways)
                 tally.add(alignments)
                 if gold_links is not None:
                     predicted += [[(link.source, link.target) for link in links] for links in alignments]
-                out.write(
-                    json.dumps(
-                        {"source": pair.source, "target": pair.target} | alignment_json(words, links),
-                        ensure_ascii=False,
+                if as_json:
+                    tables = (
+                        {"source": pair.source, "target": pair.target} | alignment_json(words, links)
+                        for pair, words, links in zip(group, word_pairs, alignments, strict=True)
                     )
-                    if as_json
-                    else written((link.source, link.target) for link in links)
-                    for pair, words, links in zip(group, word_pairs, alignments, strict=True)
-                )
+                    out.write(json.dumps(table, ensure_ascii=False) for table in tables)
+                else:
+                    out.write(written((link.source, link.target) for link in links) for links in alignments)
                 counter.add(len(group))
         if gold_links is not None:
             score = alignment_score(predicted, gold_links)
-            typer.echo(
-                f"AER {score.aer:.4f}, precision {score.precision:.4f}, recall {score.recall:.4f} on "
-                f"{pair_count:,} pairs.",
-                err=True,
-            )
+            scores = f"AER {score.aer:.4f}, precision {score.precision:.4f}, recall {score.recall:.4f}"
+            typer.echo(f"{scores} on {pair_count:,} pairs.", err=True)
         typer.echo(tally.summary(is_unmeasured=heads.measured_by == "nothing"), err=True)
 
     run_until_signal(work)
@@ -146,18 +143,13 @@ def _choose_heads(
 
 
 def _save_selection(selection: "HeadSelection", opened: "OpenedModel") -> None:
-    from glassformer.inspection.alignment.word_alignment import FILE, write_alignment_heads
+    from glassformer.decoding.alignment_choice import FILE, write_alignment_heads
 
     if opened.directory is None:
-        typer.echo(
-            f"The heads are not saved, because {opened.name} is not a Glassformer model: `convert` it first.",
-            err=True,
-        )
-        return
-    if opened.is_built_in:
-        typer.echo(
-            "The heads of a built-in model are not changed: copy the model directory to select others.", err=True
-        )
-        return
-    write_alignment_heads(selection.choice, opened.directory)
-    typer.echo(f"Saved in {opened.directory / FILE}.", err=True)
+        outcome = f"The heads are not saved, because {opened.name} is not a Glassformer model: `convert` it first."
+    elif opened.is_built_in:
+        outcome = "The heads of a built-in model are not changed: copy the model directory to select others."
+    else:
+        write_alignment_heads(selection.choice, opened.directory)
+        outcome = f"Saved in {opened.directory / FILE}."
+    typer.echo(outcome, err=True)

@@ -35,8 +35,10 @@ def demo(
     ),
 ) -> None:
     """Train on the built-in corpus (a few minutes), score, translate examples, and write an HTML report."""
+    from glassformer.extras import TRAINING, require
     from glassformer.loading import load
 
+    require("torch", "sacrebleu", extra=TRAINING)
     began = time.monotonic()
     typer.echo(
         paragraph(

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.errors import DirectoryError
-from glassformer.text_layout import columns
+from glassformer.text_layout import columns, paragraph
 
 if TYPE_CHECKING:
+    from glassformer.decoding import Shortlist
     from glassformer.model import Transformer
 
 
@@ -27,15 +28,17 @@ def describe(
     as_json: Annotated[bool, typer.Option("--json", help="Print configuration, parameters and taps as JSON.")] = False,
 ) -> None:
     """Show a model's configuration and the number of parameters of each part."""
-    transformer = _open(model)
+    transformer, shortlist = _open(model)
     if as_json:
-        typer.echo(json.dumps(_description_json(transformer), indent=2))
+        use = {"shortlist": None if shortlist is None else _shortlist_json(shortlist)}
+        typer.echo(json.dumps(_description_json(transformer) | use, indent=2))
         return
-    typer.echo("\n".join(_summary(model, transformer)))
+    typer.echo("\n".join([*_summary(model, transformer), *_shortlist_text(shortlist)]))
     typer.echo("\n" + (_names(transformer) if names else _sizes(transformer)))
 
 
-def _open(name: str) -> "Transformer":
+def _open(name: str) -> "tuple[Transformer, Shortlist | None]":
+    """The model, and its shortlist if it has one."""
     import torch
 
     from glassformer.loading import open_model
@@ -43,13 +46,29 @@ def _open(name: str) -> "Transformer":
 
     if name in PRESETS and not Path(name).exists():
         with torch.device("meta"):  # only its shapes are needed
-            return Transformer(preset(name))
+            return Transformer(preset(name)), None
     try:
-        return open_model(name).model
+        opened = open_model(name)
     except DirectoryError as error:
         if Path(name).exists():
             raise
         raise DirectoryError(f"{error} Presets: {', '.join(PRESETS)}.") from None
+    return opened.model, None if opened.read_shortlist is None else opened.read_shortlist()
+
+
+def _shortlist_text(shortlist: "Shortlist | None") -> Iterator[str]:
+    if shortlist is not None:
+        from glassformer.shortlist_making import measurement_text
+
+        yield f"\n{paragraph(measurement_text(shortlist))}"
+
+
+def _shortlist_json(shortlist: "Shortlist") -> dict[str, Any]:
+    measured = shortlist.measurement
+    return {
+        "is_default": measured is not None and measured.is_cheap,
+        "measurement": None if measured is None else measured.model_dump(mode="json"),
+    }
 
 
 def _summary(name: str, model: "Transformer") -> Iterator[str]:

@@ -50,16 +50,9 @@ def _table(diagnosis: "Diagnosis") -> str:
 
     rows = [("finding", "pairs", "share", "lines", "what it means")]
     for kind, finding in diagnosis.findings.items():
-        more = ", ..." if finding.count > len(finding.lines) else ""
-        rows.append(
-            (
-                kind,
-                f"{finding.count:,}",
-                f"{100 * finding.count / diagnosis.pairs:.2f} %",
-                ", ".join(map(str, finding.lines)) + more,
-                KINDS[kind],
-            )
-        )
+        share = f"{100 * finding.count / diagnosis.pairs:.2f} %"
+        lines = ", ".join(map(str, finding.lines)) + (", ..." if finding.count > len(finding.lines) else "")
+        rows.append((kind, f"{finding.count:,}", share, lines, KINDS[kind]))
     return columns(rows, "lrrll")
 
 

@@ -7,18 +7,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from glassformer.cli.common import search_options as shared
 from glassformer.cli.common.line_io import groups_of, one_line
 from glassformer.cli.common.progress_counter import ProgressCounter
-from glassformer.cli.common.search_options import (
-    BeamSize,
-    EngineName,
-    LengthPenalty,
-    Model,
-    PrecisionName,
-    SourceFile,
-    SplitAt,
-    engine_from,
-)
 from glassformer.errors import DataError, SettingsError
 from glassformer.text_layout import columns, paragraph
 
@@ -31,8 +22,8 @@ SENTENCES_PER_GROUP = 1024  # translated together
 
 
 def evaluate(
-    model: Model,
-    source: SourceFile,
+    model: shared.Model,
+    source: shared.SourceFile,
     reference: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Reference translations, line by line.")
     ] = None,
@@ -40,8 +31,8 @@ def evaluate(
         str | None,
         typer.Option(metavar="MODEL|FILE", help="Compare with another model, or with a file of translations."),
     ] = None,
-    beam: BeamSize = 4,
-    length_penalty: LengthPenalty = 1.0,
+    beam: shared.BeamSize = 4,
+    length_penalty: shared.LengthPenalty = 1.0,
     tokenize: Annotated[
         str,
         typer.Option(metavar="NAME", help="sacrebleu's tokenizer for BLEU; none for text that is already tokenised."),
@@ -49,9 +40,10 @@ def evaluate(
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the translations to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
-    split_at: SplitAt = 512,
-    engine: EngineName = "fast",
-    precision: PrecisionName = "float32",
+    split_at: shared.SplitAt = 512,
+    engine: shared.EngineName = "fast",
+    precision: shared.PrecisionName = "float32",
+    shortlist: shared.UseShortlist = None,
 ) -> None:
     """Score a model on a test set: BLEU, chrF and TER with sacrebleu's signatures.
 
@@ -61,6 +53,9 @@ def evaluate(
     from glassformer.data import corpus
     from glassformer.decoding import Beam
     from glassformer.evaluation import TOKENIZATIONS, measure
+    from glassformer.extras import require
+
+    require("sacrebleu")
 
     if tokenize not in TOKENIZATIONS:
         raise SettingsError(
@@ -72,7 +67,7 @@ def evaluate(
     search = Beam(size=beam, length_penalty=length_penalty)
     texts = [pair.source for pair in pairs]
     names = [model] if against is None else [against, model]
-    options = engine_from(engine, precision)
+    options = shared.engine_from(engine, precision, shortlist=shortlist)
     systems = [_translations(name, texts, search, options, split_at) for name in names]
     if out is not None:
         replace_file(out, "".join(f"{text}\n" for text in systems[-1]).encode())

@@ -7,21 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.common.search_options import (
-    AllNumbersAsJSON,
-    AllowPickle,
-    Model,
-    SourceLanguage,
-    TargetLanguage,
-    panel,
-)
+from glassformer.cli.common import search_options as shared
 from glassformer.errors import SettingsError
 
 if TYPE_CHECKING:
+    from glassformer.inspection import Trace
     from glassformer.translator import Translator
 
 _walk_option, _pronoun_option, _cross_option = map(
-    panel, ("One attention head (the default)", "Pronoun resolution", "Cross-attention matrices")
+    shared.panel, ("One attention head (the default)", "Pronoun resolution", "Cross-attention matrices")
 )
 DEFAULT_COUNT = 40
 OPTIONS_OF = {
@@ -33,7 +27,7 @@ OPTIONS_OF = {
 
 
 def explain(
-    model: Model,
+    model: shared.Model,
     sentence: Annotated[
         list[str] | None,
         typer.Argument(metavar="SENTENCE", help="Sentence to translate, in quotes; several with --cross-attention."),
@@ -93,10 +87,10 @@ def explain(
         Path | None, _cross_option(metavar="FILE", help="Sentences, one per line. The model street has built-in ones.")
     ] = None,
     count: Annotated[int, _cross_option(min=1, metavar="N", help="Maximum number of sentences.")] = DEFAULT_COUNT,
-    source_language: SourceLanguage = None,
-    target_language: TargetLanguage = None,
-    allow_pickle: AllowPickle = False,
-    as_json: AllNumbersAsJSON = False,
+    source_language: shared.SourceLanguage = None,
+    target_language: shared.TargetLanguage = None,
+    allow_pickle: shared.AllowPickle = False,
+    as_json: shared.AllNumbersAsJSON = False,
 ) -> None:
     """Explain a translation with the model's own numbers: attention, pronouns, cross-attention.
 
@@ -114,19 +108,32 @@ def explain(
         raise SettingsError(f"Expected one sentence to explain, in quotes; there are {len(sentences)}.")
     if any(not text.strip() for text in sentences):
         raise SettingsError("The sentence is empty: there is nothing to explain.")
+    from glassformer.inspection import inspect
     from glassformer.loading import load
 
     translator = load(
         model, source_language=source_language, target_language=target_language, allow_pickle=allow_pickle
     )
     if cross_attention:
-        explanation = _cross_attention(translator, model, sentences, source, target, count, as_json)
+        sources, targets = read_sentences(model, sentences, source, target, count)
+        explanation = _cross_attention(translator, sources, targets, as_json)
     elif pronoun is not None:
-        explanation = _pronoun(
-            translator, sentences[0], pronoun, candidates, swap, target_pronouns, nouns, tries, as_json
+        from glassformer.inspection.coreference.pronoun_report import pronoun_json, pronoun_text
+
+        entries = split_at_commas(target_pronouns) or []
+        verdict = inspect(translator).resolve_pronoun(
+            sentences[0],
+            pronoun,
+            candidates=split_at_commas(candidates),
+            swap=None if swap is None else split_at_equals(swap, "--swap"),
+            pronouns=[entry for entry in entries if "=" not in entry],
+            own_pronouns=dict(split_at_equals(entry, "--target-pronouns") for entry in entries if "=" in entry),
+            nouns=split_at_commas(nouns),
+            tries=tries,
         )
+        explanation = _json(pronoun_json(verdict)) if as_json else pronoun_text(verdict)
     else:
-        explanation = _walk(translator, sentences[0], target, token, at, head, as_json)
+        explanation = _walk(inspect(translator).trace(sentences[0], target), token, at, head, as_json)
     typer.echo(explanation)
 
 
@@ -143,51 +150,13 @@ def _json(table: dict[str, Any]) -> str:
     return json.dumps(table, indent=2, ensure_ascii=False)
 
 
-def _walk(
-    translator: "Translator",
-    text: str,
-    target: str | None,
-    token: str | None,
-    at: str | None,
-    head: int | None,
-    as_json: bool,
-) -> str:
-    from glassformer.inspection import inspect
+def _walk(trace: "Trace", token: str | None, at: str | None, head: int | None, as_json: bool) -> str:
     from glassformer.inspection.explanation.attention_report import walk_json, walk_text
     from glassformer.inspection.explanation.attention_steps import walk
     from glassformer.inspection.explanation.query_position import choose
 
-    trace = inspect(translator).trace(text, target)
     steps = walk(trace, choose(trace, token, at, head))
     return _json(walk_json(trace, steps)) if as_json else walk_text(trace, steps)
-
-
-def _pronoun(
-    translator: "Translator",
-    text: str,
-    word: str,
-    candidates: str | None,
-    swap: str | None,
-    target_pronouns: str | None,
-    nouns: str | None,
-    tries: int,
-    as_json: bool,
-) -> str:
-    from glassformer.inspection import inspect
-    from glassformer.inspection.coreference.pronoun_report import pronoun_json, pronoun_text
-
-    entries = split_at_commas(target_pronouns) or []
-    verdict = inspect(translator).resolve_pronoun(
-        text,
-        word,
-        candidates=split_at_commas(candidates),
-        swap=None if swap is None else split_at_equals(swap, "--swap"),
-        pronouns=[entry for entry in entries if "=" not in entry],
-        own_pronouns=dict(split_at_equals(entry, "--target-pronouns") for entry in entries if "=" in entry),
-        nouns=split_at_commas(nouns),
-        tries=tries,
-    )
-    return _json(pronoun_json(verdict)) if as_json else pronoun_text(verdict)
 
 
 def split_at_commas(text: str | None) -> list[str] | None:
@@ -203,20 +172,11 @@ def split_at_equals(text: str, option: str) -> tuple[str, str]:
     return old, new
 
 
-def _cross_attention(
-    translator: "Translator",
-    model: str,
-    sentences: list[str],
-    source: Path | None,
-    target: str | None,
-    count: int,
-    as_json: bool,
-) -> str:
+def _cross_attention(translator: "Translator", sources: list[str], targets: list[str] | None, as_json: bool) -> str:
     from glassformer.cli.common.progress_counter import ProgressCounter
     from glassformer.inspection.interventions.cross_attention_matrices import exchange_matrices
     from glassformer.inspection.interventions.cross_attention_report import answer_json, answer_text
 
-    sources, targets = read_sentences(model, sentences, source, target, count)
     encode = translator.tokenizer.encode
     with ProgressCounter("Table rows measured:") as counter:
         result = exchange_matrices(

@@ -1,7 +1,7 @@
 """`glassformer explore`: the explorer of one model, in the browser or as an HTML file."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,8 +39,12 @@ def explore(
 
     With --html, write the explorer of one sentence as a file that opens anywhere, without a server or a network.
     """
+    from glassformer.extras import require
+
+    require("torch")
+    languages: dict[str, Any] = {"source_language": source_language, "target_language": target_language}
     if html is not None:
-        write_html(model, sentence, html, detail, large, beam, source_language, target_language)
+        write_html(model, sentence, html, detail, large, beam, **languages)
         return
 
     def announce(name: str, address: str) -> None:
@@ -49,18 +53,11 @@ def explore(
         if not no_open:
             _open_browser(url)
 
-    run_server(model, announce, port=port, source_language=source_language, target_language=target_language)
+    run_server(model, announce, port=port, **languages)
 
 
 def write_html(
-    model: str,
-    sentence: str | None,
-    path: Path,
-    detail: str,
-    large: bool,
-    beam: int,
-    source_language: str | None,
-    target_language: str | None,
+    model: str, sentence: str | None, path: Path, detail: str, large: bool, beam: int, **languages: Any
 ) -> None:
     """Write the explorer of one sentence as an HTML file."""
     from glassformer.inspection import inspect
@@ -70,8 +67,7 @@ def write_html(
     known_detail = chosen("--detail", detail, DETAILS)
     if sentence is None or not sentence.strip():
         raise InputError("--html needs a sentence to show: give it after the model, in quotes.")
-    translator = load(model, source_language=source_language, target_language=target_language)
-    trace = inspect(translator).trace(sentence, beam=beam)
+    trace = inspect(load(model, **languages)).trace(sentence, beam=beam)
     trace.to_html(path, known_detail, name=Path(model).name, largest=None if large else MAX_PAGE_BYTES)
     typer.echo(trace.translation)
     typer.echo(f"{path}: {path.stat().st_size:,} bytes; it opens in any browser and loads nothing from the network.")

@@ -36,8 +36,7 @@ def export(
     target: Annotated[Path, typer.Argument(metavar="TO", help="Directory to create.")],
     to: Annotated[ExportFormat, typer.Option("--to", metavar="|".join(ExportFormat), help="The program to export to.")],
     quantization: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help=f"For ctranslate2: {', '.join(QUANTIZATIONS)} (the default)."),
+        str | None, typer.Option(metavar="NAME", help=f"For ctranslate2: {', '.join(QUANTIZATIONS)} (the default).")
     ] = None,
     text: Annotated[
         Path | None,

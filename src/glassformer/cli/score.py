@@ -45,13 +45,11 @@ def score(
                 tokens += sum(len(candidate.tokens) for candidate in scored)
                 lines = [f"{candidate.score:.6f}" for candidate in scored]
                 if as_json:
-                    lines = [
-                        json.dumps(
-                            {"source": pair.source, "target": pair.target} | candidate_json(candidate),
-                            ensure_ascii=False,
-                        )
+                    tables = [
+                        {"source": pair.source, "target": pair.target} | candidate_json(candidate)
                         for pair, candidate in zip(group, scored, strict=True)
                     ]
+                    lines = [json.dumps(table, ensure_ascii=False) for table in tables]
                 out.write(lines)
                 counter.add(len(group))
         perplexity = math.exp(min(-log_probability / tokens, 700))

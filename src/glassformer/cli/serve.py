@@ -8,22 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.common.search_options import (
-    BatchSize,
-    BatchTokens,
-    EngineName,
-    Exact,
-    Model,
-    PrecisionName,
-    SourceLanguage,
-    SplitAt,
-    TargetLanguage,
-    Workers,
-    engine_from,
-    language_option,
-    panel,
-)
-from glassformer.errors import GlassformerError, SettingsError
+from glassformer.cli.common import search_options as shared
+from glassformer.errors import SettingsError
+from glassformer.extras import explained
 
 if TYPE_CHECKING:
     import socket
@@ -31,14 +18,13 @@ if TYPE_CHECKING:
     from glassformer.engine import EngineOptions
     from glassformer.server.limits import Limits
 
-_access_option = panel("Access")
+_access_option = shared.panel("Access")
 SWITCH_INTERVAL_SECONDS = 0.001
 """Python's thread switch interval, a fifth of the default, so that requests are answered while the model computes."""
-MISSING_PACKAGES = "Serving needs FastAPI and uvicorn: pip install 'glassformer[serve]'."
 
 
 def serve(
-    model: Model,
+    model: shared.Model,
     host: Annotated[
         str,
         typer.Option(metavar="ADDRESS", help="Address to listen on; 127.0.0.1 is reachable from this machine only."),
@@ -61,21 +47,24 @@ def serve(
     allow_anonymous: Annotated[bool, _access_option("--open", help="Accept other machines without a key.")] = False,
     languages: Annotated[
         str | None,
-        language_option(metavar="FROM,TO", help="Language codes of a bilingual model, as clients name them: en,de."),
+        shared.language_option(
+            metavar="FROM,TO", help="Language codes of a bilingual model, as clients name them: en,de."
+        ),
     ] = None,
     limit: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Set a limit of docs/serving.md, as in beam=8; may be repeated."),
     ] = None,
-    source_language: SourceLanguage = None,
-    target_language: TargetLanguage = None,
-    split_at: SplitAt = 512,
-    engine: EngineName = "fast",
-    precision: PrecisionName = "float32",
-    workers: Workers = None,
-    batch_size: BatchSize = None,
-    batch_tokens: BatchTokens = None,
-    exact: Exact = False,
+    source_language: shared.SourceLanguage = None,
+    target_language: shared.TargetLanguage = None,
+    split_at: shared.SplitAt = 512,
+    engine: shared.EngineName = "fast",
+    precision: shared.PrecisionName = "float32",
+    workers: shared.Workers = None,
+    batch_size: shared.BatchSize = None,
+    batch_tokens: shared.BatchTokens = None,
+    exact: shared.Exact = False,
+    shortlist: shared.UseShortlist = None,
 ) -> None:
     """Serve a model over HTTP: translation, the LibreTranslate API, traces and the explorer.
 
@@ -95,7 +84,7 @@ def serve(
         allow_anonymous=allow_anonymous,
         language_pair=_language_pair(languages),
         limits=limit or (),
-        engine=lambda: engine_from(engine, precision, workers, batch_size, batch_tokens, exact),
+        engine=lambda: shared.engine_from(engine, precision, workers, batch_size, batch_tokens, exact, shortlist),
         max_tokens=split_at,
         source_language=source_language,
         target_language=target_language,
@@ -114,17 +103,14 @@ def run_server(
     language_pair: tuple[str, str] | None = None,
     limits: Sequence[str] = (),
     engine: "Callable[[], EngineOptions] | None" = None,
-    max_tokens: int = 512,
-    source_language: str | None = None,
-    target_language: str | None = None,
+    **model_options: Any,
 ) -> None:
-    """Serve until a signal. `announce` is called with the model's name and the server's address once it listens."""
-    try:
+    """Serve until a signal. `announce` is called with the model's name and the server's address once it listens.
+
+    `model_options`: of `open_served_model`.
+    """
+    with explained():
         from glassformer.server.uvicorn_server import TranslationServer, address_of, bind, run
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("fastapi", "starlette", "uvicorn"):
-            raise
-        raise GlassformerError(MISSING_PACKAGES) from None
     from glassformer.server.api_keys import read_keys
     from glassformer.server.state import ServerState
     from glassformer.server.translation_service import open_served_model
@@ -134,18 +120,9 @@ def run_server(
     listening = bind(host, port)  # before the model is read, which takes longer
     try:
         _check_exposure(listening, keys is not None or allow_anonymous)
-        served = open_served_model(
-            model,
-            engine=None if engine is None else engine(),
-            max_tokens=max_tokens,
-            source_language=source_language,
-            target_language=target_language,
-        )
-        server = TranslationServer(
-            ServerState(served, server_limits, keys, language_pair),
-            allow_host,
-            lambda: announce(served.name, address_of(listening)),
-        )
+        served = open_served_model(model, engine=None if engine is None else engine(), **model_options)
+        state = ServerState(served, server_limits, keys, language_pair)
+        server = TranslationServer(state, allow_host, lambda: announce(served.name, address_of(listening)))
         sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
         gc.freeze()  # the objects made so far are permanent: a collection over all of them pauses everything for 0.1 s
         run(server, listening)
@@ -163,13 +140,11 @@ def limits_from(given: Sequence[str]) -> "Limits":
 
     table: dict[str, Any] = {}
     for setting in given:
-        name, equals, value = setting.partition("=")
+        name, _, value = setting.partition("=")
         try:
-            table[name.strip()] = json.loads(value)
+            table[name.strip()] = json.loads(value)  # without "=" the value is empty, which is not JSON
         except (ValueError, RecursionError):
             raise SettingsError(f"--limit {setting} should be NAME=NUMBER, as in --limit beam=8.") from None
-        if not equals:
-            raise SettingsError(f"--limit {setting} should be NAME=NUMBER, as in --limit beam=8.")
     return Limits(**table)
 
 

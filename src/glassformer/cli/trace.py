@@ -5,24 +5,17 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.common.search_options import (
-    Model,
-    OptionalBeamSize,
-    Sentence,
-    SourceLanguage,
-    TargetLanguage,
-    chosen,
-)
+from glassformer.cli.common import search_options as shared
 
 
 def trace(
-    model: Model,
-    sentence: Sentence,
+    model: shared.Model,
+    sentence: shared.Sentence,
     out: Annotated[Path, typer.Argument(metavar="FILE.safetensors", help="File to write.")],
     target: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Trace this translation instead of the model's own.")
     ] = None,
-    beam: OptionalBeamSize = None,
+    beam: shared.OptionalBeamSize = None,
     hypothesis: Annotated[
         int, typer.Option(min=0, metavar="N", help="Trace this finished hypothesis of the search; 0 is the best.")
     ] = 0,
@@ -45,8 +38,8 @@ def trace(
             metavar="PATTERN", help="Include matching weights: 'decoder.*.cross_attention.*'; may be repeated."
         ),
     ] = None,
-    source_language: SourceLanguage = None,
-    target_language: TargetLanguage = None,
+    source_language: shared.SourceLanguage = None,
+    target_language: shared.TargetLanguage = None,
 ) -> None:
     """Record every intermediate result of a sentence's translation, by name, and the search tree.
 
@@ -56,7 +49,7 @@ def trace(
     from glassformer.inspection.tracing.trace_file import DETAILS
     from glassformer.loading import load
 
-    known_detail = chosen("--detail", detail, DETAILS)
+    known_detail = shared.chosen("--detail", detail, DETAILS)
     translator = load(model, source_language=source_language, target_language=target_language)
     recorded = inspect(translator).trace(sentence, target, beam=beam, hypothesis=hypothesis, steps=steps)
     recorded.save(out, known_detail, half, parameters or ())

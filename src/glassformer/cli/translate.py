@@ -1,11 +1,13 @@
 """`glassformer translate`: translation of text, line by line."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glassformer.cli.common import search_options as shared
 from glassformer.cli.common.line_io import (
     InputLines,
     WholeLineWriter,
@@ -15,42 +17,30 @@ from glassformer.cli.common.line_io import (
     run_until_signal,
 )
 from glassformer.cli.common.progress_counter import ProgressCounter
-from glassformer.cli.common.search_options import (
-    BatchSize,
-    BatchTokens,
-    BeamSize,
-    EngineName,
-    EnsembleWith,
-    Exact,
-    LengthPenalty,
-    Model,
-    PrecisionName,
-    SourceLanguage,
-    SplitAt,
-    TargetLanguage,
-    Workers,
-    engine_from,
-    panel,
-)
 from glassformer.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from glassformer.data.word_spans import WordPair
     from glassformer.decoding import SearchSettings
+    from glassformer.decoding.alignment_choice import AlignmentHeads
+    from glassformer.decoding.attention_links import Link
     from glassformer.translator import Translation, TranslationCandidate, Translator
 
-_sampling_option, _constraint_option = panel("Sampling"), panel("Constraints")
+_sampling_option, _constraint_option = shared.panel("Sampling"), shared.panel("Constraints")
 LINES_PER_GROUP = 1024  # translated together: enough to sort them by length, few enough to wait for
 
 
 def translate(
-    model: Model,
+    model: shared.Model,
     text: Annotated[
         str,
         typer.Argument(
             metavar="FILE|TEXT|-", help="File with one text per line, a text of several words, or - for stdin."
         ),
     ] = "-",
-    beam: BeamSize = 4,
+    beam: shared.BeamSize = 4,
     n_best: Annotated[
         int, typer.Option(min=1, max=1000, metavar="N", help="Number of translations per line, best first.")
     ] = 1,
@@ -61,7 +51,7 @@ def translate(
             help="Print one JSON object per line, with tokens, log-probabilities, alternatives and word alignment.",
         ),
     ] = False,
-    length_penalty: LengthPenalty = 1.0,
+    length_penalty: shared.LengthPenalty = 1.0,
     min_length_ratio: Annotated[
         float | None, typer.Option(min=0, metavar="RATIO", help="Minimum target tokens per source token.")
     ] = None,
@@ -120,16 +110,17 @@ def translate(
     suppress: Annotated[
         list[str] | None, _constraint_option(metavar="TOKEN", help="Token that is never generated; may be repeated.")
     ] = None,
-    ensemble_with: EnsembleWith = None,
-    source_language: SourceLanguage = None,
-    target_language: TargetLanguage = None,
-    split_at: SplitAt = 512,
-    engine: EngineName = "fast",
-    precision: PrecisionName = "float32",
-    workers: Workers = None,
-    batch_size: BatchSize = None,
-    batch_tokens: BatchTokens = None,
-    exact: Exact = False,
+    ensemble_with: shared.EnsembleWith = None,
+    source_language: shared.SourceLanguage = None,
+    target_language: shared.TargetLanguage = None,
+    split_at: shared.SplitAt = 512,
+    engine: shared.EngineName = "fast",
+    precision: shared.PrecisionName = "float32",
+    workers: shared.Workers = None,
+    batch_size: shared.BatchSize = None,
+    batch_tokens: shared.BatchTokens = None,
+    exact: shared.Exact = False,
+    shortlist: shared.UseShortlist = None,
 ) -> None:
     """Translate text: one line out per line in, in order.
 
@@ -140,7 +131,7 @@ def translate(
     if mbr is not None:
         sample, epsilon = True, 0.02 if epsilon is None else epsilon  # the best truncation for MBR (arXiv:2305.09860)
 
-    from glassformer.loading import load
+    from glassformer import load
     from glassformer.translator import Constraints
 
     search_options: dict[str, Any] = {
@@ -155,7 +146,7 @@ def translate(
         "seed": seed,
     }
     search = _search_settings(beam, max(mbr or 1, n_best), length_penalty, sample, search_options)
-    options = engine_from(engine, precision, workers, batch_size, batch_tokens, exact)
+    options = shared.engine_from(engine, precision, workers, batch_size, batch_tokens, exact, shortlist)
     translator = load(
         model,
         *(ensemble_with or []),
@@ -175,7 +166,9 @@ def translate(
     def work(out: WholeLineWriter) -> None:
         with ProgressCounter("Translated", beside_output=True) as counter:
             for group in groups_as_they_arrive(lines, LINES_PER_GROUP):
-                translations = translator.translations(group, [constraints] * len(group), terms, mbr=mbr is not None)
+                translations = translator.translations(
+                    group, [constraints] * len(group), terms, mbr is not None, to_lines.alignment_heads
+                )
                 out.write(to_lines(translations))
                 for number, translation in enumerate(translations, start=counter.done + 1):
                     if translation.parts > 1:
@@ -211,14 +204,17 @@ class _OutputLines:
 
     def __init__(self, translator: "Translator", as_json: bool, n_best: int) -> None:
         self.translator, self.as_json, self.n_best = translator, as_json, n_best
+        self.alignment_heads: AlignmentHeads | None = None
         if as_json:
-            from glassformer.inspection.alignment.word_alignment import read_alignment_heads
+            from glassformer.decoding.alignment_choice import read_alignment_heads
+            from glassformer.engine import describe_engine
 
-            self.alignment_heads = read_alignment_heads(translator.directory, translator.model.config)
+            self.engine = asdict(describe_engine(translator.engine))
+            self.alignment_heads = read_alignment_heads(translator.directory, translator.config)
 
     def __call__(self, translations: "list[Translation]") -> list[str]:
-        if self.as_json:
-            tables = map(self._table, translations, self._alignments(translations))
+        if self.alignment_heads is not None:
+            tables = map(self._table, translations, self._alignments(translations, self.alignment_heads))
             return [json.dumps(table, ensure_ascii=False) for table in tables]
         return [text for translation in translations for text in self._texts(translation)]
 
@@ -232,16 +228,12 @@ class _OutputLines:
             best, *others = translation.candidates[: self.n_best]
             table |= candidate_json(best)
             table["alternatives"] = [{"translation": one_line(other.text)} | candidate_json(other) for other in others]
-            table |= alignment
+            table |= alignment | {"engine": self.engine}
         return table | {"parts": translation.parts}
 
-    def _alignments(self, translations: "list[Translation]") -> list[dict[str, Any]]:
-        """Word alignments of the texts translated in one piece, in one pass through the model; null for the others."""
-        from glassformer.inspection.alignment.alignment_report import alignment_json
-        from glassformer.inspection.alignment.word_alignment import align_ids
-
-        ids = [translation.id_pair for translation in translations]
-        alignments = align_ids(self.translator.model, self.translator.tokenizer, ids, self.alignment_heads)
+    def _alignments(self, translations: "list[Translation]", choice: "AlignmentHeads") -> list[dict[str, Any]]:
+        """Word alignments of the texts translated in one piece; null for the others."""
+        alignments = self.translator.word_alignments(translations, choice)
         return [{"alignment": None} if alignment is None else alignment_json(*alignment) for alignment in alignments]
 
 
@@ -252,6 +244,17 @@ def candidate_json(candidate: "TranslationCandidate") -> dict[str, Any]:
         "tokens": candidate.tokens,
         "log_probabilities": [round(log_p, 6) for log_p in candidate.log_probabilities],
     }
+
+
+def alignment_json(pair: "WordPair", links: "Sequence[Link]") -> dict[str, Any]:
+    """Words and word links of a sentence pair, for JSON."""
+    source, target = pair.texts
+    alignment = [
+        {"source": link.source, "target": link.target, "weight": round(link.weight, 4)}
+        | ({"uncertain": True} if link.uncertain else {})
+        for link in links
+    ]
+    return {"source_words": source, "target_words": target, "alignment": alignment}
 
 
 def _is_text(text: str) -> bool:

@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glassformer.cli.common import search_options as shared
 from glassformer.cli.common.progress_counter import ProgressCounter
-from glassformer.cli.common.search_options import (
-    AllNumbersAsJSON,
-    Model,
-    OptionalBeamSize,
-    SourceLanguage,
-    TargetLanguage,
-    panel,
-)
 from glassformer.errors import SettingsError
 from glassformer.text_layout import columns
 
@@ -23,12 +16,13 @@ if TYPE_CHECKING:
     from glassformer.inspection import HeadLoss, Inspector, Trace, WhatIf
     from glassformer.inspection.interventions.changes import Change
 
-_change_option, _test_set_option = panel("Changes (each may be repeated)"), panel("Test set, instead of a sentence")
+_change_option = shared.panel("Changes (each may be repeated)")
+_test_set_option = shared.panel("Test set, instead of a sentence")
 DEFAULT_COUNT = 200
 
 
 def what_if(
-    model: Model,
+    model: shared.Model,
     sentence: Annotated[
         str | None, typer.Argument(metavar="SENTENCE", help="Sentence to translate, in quotes.")
     ] = None,
@@ -69,7 +63,7 @@ def what_if(
     target: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Score this translation instead of the model's own.")
     ] = None,
-    beam: OptionalBeamSize = None,
+    beam: shared.OptionalBeamSize = None,
     source: Annotated[Path | None, _test_set_option(metavar="FILE", help="Source sentences, one per line.")] = None,
     reference: Annotated[
         Path | None,
@@ -79,9 +73,9 @@ def what_if(
         bool, _test_set_option("--rank-heads", help="Remove each head in turn, and rank the heads by the loss.")
     ] = False,
     count: Annotated[int, _test_set_option(min=1, metavar="N", help="Maximum number of sentences.")] = DEFAULT_COUNT,
-    source_language: SourceLanguage = None,
-    target_language: TargetLanguage = None,
-    as_json: AllNumbersAsJSON = False,
+    source_language: shared.SourceLanguage = None,
+    target_language: shared.TargetLanguage = None,
+    as_json: shared.AllNumbersAsJSON = False,
 ) -> None:
     """Change a model or its input, and compare the translations before and after.
 
@@ -148,26 +142,21 @@ class _ChangeOptions:
         return self._model_changes()
 
     def _model_changes(self) -> "list[Change]":
-        from glassformer.inspection.interventions.changes import (
-            AverageHead,
-            RemoveHead,
-            ReplaceMatrices,
-            SkipFeedForward,
-            UniformAttention,
-        )
+        from glassformer.inspection.interventions import changes as kinds
 
         changes: list[Change] = []
-        for kind, option in ((RemoveHead, "remove-head"), (AverageHead, "average-head")):
+        for kind, option in ((kinds.RemoveHead, "remove-head"), (kinds.AverageHead, "average-head")):
             for text in self.texts[option]:
                 at, head = _two_parts(text, ":", f"--{option} AT:HEAD")
                 changes.append(kind(at=at, head=_head_number(head, option)))
         for text in self.texts["uniform-attention"]:
             at, _, head = text.partition(":")
-            changes.append(UniformAttention(at=at, head=_head_number(head, "uniform-attention") if head else None))
-        changes += [SkipFeedForward(at=layer) for layer in self.texts["skip-feed-forward"]]
+            number = _head_number(head, "uniform-attention") if head else None
+            changes.append(kinds.UniformAttention(at=at, head=number))
+        changes += [kinds.SkipFeedForward(at=layer) for layer in self.texts["skip-feed-forward"]]
         for text in self.texts["replace-matrices"]:
             at, by = _two_parts(text, "=", "--replace-matrices AT=BY")
-            changes.append(ReplaceMatrices(at=at, by=by))
+            changes.append(kinds.ReplaceMatrices(at=at, by=by))
         return changes
 
     def _removed_edges(self, trace: "Trace") -> "list[Change]":
@@ -207,15 +196,8 @@ def _result_text(result: "WhatIf") -> str:
     rows = [("token before", "log p before", "after", "change")]
     for token, old, new in zip(before.target, before.log_probabilities, result.original_log_probabilities, strict=True):
         rows.append((token, f"{old:.3f}", f"{new:.3f}", f"{new - old:+.3f}"))
-    change = sum(result.original_log_probabilities) - sum(before.log_probabilities)
-    rows.append(
-        (
-            "sum",
-            f"{sum(before.log_probabilities):.3f}",
-            f"{sum(result.original_log_probabilities):.3f}",
-            f"{change:+.3f}",
-        )
-    )
+    old, new = sum(before.log_probabilities), sum(result.original_log_probabilities)
+    rows.append(("sum", f"{old:.3f}", f"{new:.3f}", f"{new - old:+.3f}"))
     texts = [before.text, before.translation, ""]
     texts += [after.text] if after.text != before.text else []
     return "\n".join([*texts, after.translation, f"changed: {changed or 'nothing'}", "", columns(rows, "lrrr")])
@@ -235,11 +217,7 @@ def _result_json(result: "WhatIf") -> dict[str, Any]:
 
 
 def _test_set_result(
-    inspector: "Inspector",
-    changes: "Sequence[Change]",
-    sources: list[str],
-    references: list[str] | None,
-    as_json: bool,
+    inspector: "Inspector", changes: "Sequence[Change]", sources: list[str], references: list[str] | None, as_json: bool
 ) -> str:
     from glassformer.evaluation import score
 
@@ -259,11 +237,8 @@ def _test_set_result(
 
 
 def _ranking_text(ranked: "list[HeadLoss]") -> str:
-    rows = [
-        ("attention", "head", "log p lost without it (nats per token)"),
-        *((head.at, str(head.head), f"{head.loss:.4f}") for head in ranked),
-    ]
-    return columns(rows, "lrr")
+    rows = [(head.at, str(head.head), f"{head.loss:.4f}") for head in ranked]
+    return columns([("attention", "head", "log p lost without it (nats per token)"), *rows], "lrr")
 
 
 def _head_count(inspector: "Inspector") -> int:

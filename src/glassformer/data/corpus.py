@@ -149,17 +149,22 @@ def read_lines(path: Path, digest: Digest | None = None) -> Iterator[str]:
 
     After the last line, `digest` has been updated with all bytes of the file, as they are on disk.
     """
-    for number, raw in enumerate(_raw_lines(path, digest), start=1):
-        line = raw.removeprefix(BOM) if number == 1 else raw
-        if number == 1 and line.startswith(UTF_16):
-            raise DataError(f"{path} is UTF-16: convert it first, with `iconv -f UTF-16 -t UTF-8`.")
-        try:
-            yield line.removesuffix(b"\r").decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"{path}, line {number}: byte {error.start + 1} (0x{line[error.start]:02x}) is not UTF-8. "
-                "Convert the file to UTF-8, or repair the line."
-            ) from None
+    with _open(path, digest) as file:
+        for number, raw in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), start=1):
+            if len(raw) > MAX_LINE_BYTES:
+                raise DataError(
+                    f"{path}, line {number} is longer than {MAX_LINE_BYTES:,} bytes. Expected one sentence per line."
+                )
+            line = (raw.removeprefix(BOM) if number == 1 else raw).removesuffix(b"\n")
+            if number == 1 and line.startswith(UTF_16):
+                raise DataError(f"{path} is UTF-16: convert it first, with `iconv -f UTF-16 -t UTF-8`.")
+            try:
+                yield line.removesuffix(b"\r").decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise DataError(
+                    f"{path}, line {number}: byte {error.start + 1} (0x{line[error.start]:02x}) is not UTF-8. "
+                    "Convert the file to UTF-8, or repair the line."
+                ) from None
 
 
 def count_lines(path: Path) -> int:
@@ -173,18 +178,6 @@ def count_lines(path: Path) -> int:
     if count == 0:
         raise DataError(f"{path} is empty.")
     return count
-
-
-def _raw_lines(path: Path, digest: Digest | None) -> Iterator[bytes]:
-    with _open(path, digest) as file:
-        number = 0
-        while line := file.readline(MAX_LINE_BYTES + 1):
-            number += 1
-            if len(line) > MAX_LINE_BYTES:
-                raise DataError(
-                    f"{path}, line {number} is longer than {MAX_LINE_BYTES:,} bytes. Expected one sentence per line."
-                )
-            yield line.removesuffix(b"\n")
 
 
 @contextmanager

@@ -151,7 +151,8 @@ class _Statistics:
 
     def of(self, corpus: Corpus, digests: tuple[bytes, ...]) -> ScannedCorpus:
         hashes = np.frombuffer(self.hashes, np.uint64)
-        repeated = ~_first_occurrences(hashes) & (hashes != BLANK)
+        repeated = hashes != BLANK
+        repeated[np.unique(hashes, return_index=True)[1]] = False  # the first occurrences
         if lines := (np.flatnonzero(repeated) + 1).tolist():
             self._findings["duplicate"] = Finding("duplicate", len(lines), lines[:MAX_EXAMPLE_LINES])
         return ScannedCorpus(
@@ -220,9 +221,3 @@ def _key(text: str) -> int:
 def _hash(*texts: str) -> int:
     digest = hashlib.blake2b("\n".join(texts).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little")
-
-
-def _first_occurrences(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    first = np.zeros(len(hashes), dtype=np.bool_)
-    first[np.unique(hashes, return_index=True)[1]] = True
-    return first

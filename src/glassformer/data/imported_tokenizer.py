@@ -6,36 +6,17 @@ Independent of the programs they come from: each importer in `interop` describes
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
 
 from pydantic import Field
 
-from glassformer.data.json_streaming import TableError, check_end, read_string_list, value_start
-from glassformer.data.subword_segmentation import (
-    ByteLevelSegmenter,
-    ByteSegmenter,
-    Segmenter,
-    SegmenterKind,
-    SentencePieceSegmenter,
-    SubwordNMTSegmenter,
-    WordSegmenter,
-)
+from glassformer.data.subword_segmentation import SEGMENTERS, ByteLevelSegmenter, Segmenter, SegmenterKind
 from glassformer.data.tokenizer import SETTINGS, SIDES, Side, Tokenizer, check_text, lookup_pieces
-from glassformer.data.tokenizer_pipeline import Pipeline
-from glassformer.data.tokenizer_pipeline.tokenizer_json_file import MAX_PIECES
 from glassformer.errors import DataError, DirectoryError, InputError
 from glassformer.settings import Settings
 
-SEGMENTERS: dict[SegmenterKind, Callable[[bytes], Segmenter]] = {
-    "sentencepiece": SentencePieceSegmenter,
-    "byte-level": ByteLevelSegmenter,
-    "bytes": ByteSegmenter,
-    "subword-nmt": SubwordNMTSegmenter,
-    "words": WordSegmenter,
-    "pipeline": Pipeline,
-}
 SOURCE, TARGET = "{source}", "{target}"
 """Placeholders for the language tokens in the special tokens around a text."""
 
@@ -90,9 +71,8 @@ class ImportedTokenizer:
         self._vocabularies = {side: list(vocabularies[side]) for side in SIDES}
         self._models = dict(models)
         segmenters = dict(loaded or {})
-        segmenters |= {
-            model: SEGMENTERS[settings.cut](model) for model in {*models.values()} - segmenters.keys()
-        }  # a joint model only once
+        load = _pipeline if settings.cut == "pipeline" else SEGMENTERS[settings.cut]
+        segmenters |= {model: load(model) for model in {*models.values()} - segmenters.keys()}  # a joint one only once
         self._segmenters = {side: segmenters[models[side]] for side in SIDES}
         ids = [_ids_by_piece(self._vocabularies["source"])]
         ids.append(ids[0] if settings.joint else _ids_by_piece(self._vocabularies["target"]))
@@ -126,8 +106,8 @@ class ImportedTokenizer:
     def marks(self) -> SegmenterKind:
         """The segmenter whose marks for spaces the pieces have; for a pipeline, SentencePiece or byte-level BPE."""
         segmenter = self._segmenters["target"]
-        if isinstance(segmenter, Pipeline):
-            return "byte-level" if segmenter.byte_level else "sentencepiece"
+        if self.settings.cut == "pipeline":
+            return "byte-level" if getattr(segmenter, "byte_level", False) else "sentencepiece"
         return "byte-level" if isinstance(segmenter, ByteLevelSegmenter) else self.settings.cut
 
     def encode(self, text: str, side: Side) -> list[int]:
@@ -135,7 +115,9 @@ class ImportedTokenizer:
         check_text(text)
         ids = self._ids[side]
         unknown = ids[self.settings.unknown]
-        before, after = self._special_tokens(side)
+        before, after = (
+            self._special_tokens(getattr(self.settings, f"{place}_{side}")) for place in ("before", "after")
+        )
         return [ids.get(piece, unknown) for piece in (*before, *self._segment(text, side), *after)]
 
     def decode(self, ids: Iterable[int], side: Side = "target") -> str:
@@ -224,17 +206,8 @@ class ImportedTokenizer:
                 pieces += self._segmenters[side].segment(part)
         return pieces
 
-    def _special_tokens(self, side: Side) -> tuple[list[str], list[str]]:
-        """The special tokens before and after a text."""
-        settings = self.settings
-        before, after = (
-            (settings.before_source, settings.after_source)
-            if side == "source"
-            else (settings.before_target, settings.after_target)
-        )
-        return self._fill_placeholders(before), self._fill_placeholders(after)
-
-    def _fill_placeholders(self, pieces: Sequence[str]) -> list[str]:
+    def _special_tokens(self, pieces: Sequence[str]) -> list[str]:
+        """Special tokens around a text, with the language tokens in place of the placeholders."""
         settings = self.settings
         codes = {SOURCE: settings.source_language, TARGET: settings.target_language}
         filled = []
@@ -252,22 +225,12 @@ class ImportedTokenizer:
 class IdsOnly:
     """Placeholder for the tokenizer of a model that has none: every use raises an error that says so."""
 
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise InputError(
             "This model has no tokenizer: it takes token ids, not text, as in model(source_ids, target_ids)."
         )
 
-    def encode(self, text: str, side: Side) -> list[int]:
-        self._refuse()
-
-    def decode(self, ids: Iterable[int], side: Side = "target") -> str:
-        self._refuse()
-
-    def pieces(self, ids: Iterable[int], side: Side) -> list[str]:
-        self._refuse()
-
-    def ids_of(self, pieces: Sequence[str], side: Side = "target") -> tuple[int, ...]:
-        self._refuse()
+    encode = decode = pieces = ids_of = _refuse
 
 
 AnyTokenizer = Tokenizer | ImportedTokenizer
@@ -319,9 +282,18 @@ def _ids_by_piece(vocabulary: Sequence[str]) -> dict[str, int]:
 
 
 def _parse_vocabulary(content: bytes) -> list[str]:
+    from glassformer.data.json_streaming import TableError, check_end, read_string_list, value_start
+    from glassformer.data.tokenizer_pipeline.tokenizer_json_file import MAX_PIECES
+
     try:
         pieces, end = read_string_list(content, value_start(content), MAX_PIECES)
         check_end(content, end)
     except TableError as error:
         raise DataError(f"the vocabulary is not a list of pieces: {error}.") from None
     return pieces
+
+
+def _pipeline(model: bytes) -> Segmenter:
+    from glassformer.data.tokenizer_pipeline import Pipeline  # imports much, and few models need it
+
+    return Pipeline(model)

@@ -25,12 +25,8 @@ _NO_BRACKETS = re.compile(rb'[^"\[\]{}]*+(?:"' + _INNER + rb'"[^"\[\]{}]*+)*+')
 _NEXT = {bracket: re.compile(_SPACE + rb"([," + re.escape(bracket) + rb"])") for bracket in (b"}", b"]")}
 _EMPTY = {bracket: re.compile(_SPACE + re.escape(bracket)) for bracket in (b"}", b"]")}
 _ID_ENTRY = re.compile(_KEY.pattern + rb"(\d{1,10})" + _SPACE + rb"([,}])")
-_SCORE_ENTRY = re.compile(
-    _SPACE + rb"\[" + _SPACE + _TEXT + _SPACE + rb"," + _SPACE + _NUMBER + _SPACE + rb"\]" + _SPACE + rb"([,\]])"
-)
-_PAIR_ENTRY = re.compile(
-    _SPACE + rb"\[" + _SPACE + _TEXT + _SPACE + rb"," + _SPACE + _TEXT + _SPACE + rb"\]" + _SPACE + rb"([,\]])"
-)
+_SCORE_ENTRY = re.compile(_SPACE.join((b"", rb"\[", _TEXT, b",", _NUMBER, rb"\]", rb"([,\]])")))
+_PAIR_ENTRY = re.compile(_SPACE.join((b"", rb"\[", _TEXT, b",", _TEXT, rb"\]", rb"([,\]])")))
 _STRING_ENTRY = re.compile(_SPACE + _TEXT + _SPACE + rb"([,\]])")
 _BLANK = re.compile(_SPACE)
 
@@ -39,14 +35,16 @@ class TableError(ValueError):
     """A malformed JSON table. The message is a clause, to be put into a sentence about the file."""
 
 
-def value_start(content: bytes) -> int:
-    """The offset at which the file's JSON value begins."""
-    return _skip_blank(content, 0)
+def value_start(content: bytes, at: int = 0) -> int:
+    """The offset at which the next JSON value begins, after whitespace."""
+    blank = _BLANK.match(content, at)
+    assert blank is not None  # the empty match is always possible
+    return blank.end()
 
 
 def check_end(content: bytes, at: int) -> None:
     """Refuse anything but whitespace after the file's JSON value."""
-    if _skip_blank(content, at) < len(content):
+    if value_start(content, at) < len(content):
         raise TableError("there is extra data after its end")
 
 
@@ -100,16 +98,14 @@ def read_members(content: bytes, at: int, read_value: Callable[[str, int], int])
     at += 1
     if empty := _EMPTY[b"}"].match(content, at):
         return empty.end()
-    while True:
-        key = _KEY.match(content, at)
-        if key is None:
-            raise TableError(f"expected a name at byte {at:,}")
+    while key := _KEY.match(content, at):
         end = _NEXT[b"}"].match(content, read_value(decode_string(key[1]), key.end()))
         if end is None:
             raise TableError(f"expected a comma or a closing bracket after {reprlib.repr(decode_string(key[1]))}")
-        if end[1] == b"}":
-            return end.end()
         at = end.end()
+        if end[1] == b"}":
+            return at
+    raise TableError(f"expected a name at byte {at:,}")
 
 
 def skip_value(content: bytes, at: int, max_bytes: int) -> int:
@@ -154,12 +150,6 @@ def decode_string(raw: bytes) -> str:
     if len(text) > MAX_PIECE_CHARACTERS:
         raise TableError(f"it has a piece of {len(text):,} characters, longer than in any tokenizer")
     return text
-
-
-def _skip_blank(content: bytes, at: int) -> int:
-    blank = _BLANK.match(content, at)
-    assert blank is not None  # the empty match is always possible
-    return blank.end()
 
 
 def _add(table: dict[str, Number], entry: re.Match[bytes], parse: Callable[[bytes], Number]) -> None:

@@ -9,7 +9,7 @@ import math
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 import sentencepiece
@@ -73,7 +73,7 @@ class ByteLevelSegmenter:
         if any(len(pair) != 2 for pair in pairs):
             raise DataError("the merges file has a line that is not two pieces separated by a space.")
         self._ranks = {pair: rank for rank, pair in enumerate(pairs)}
-        self._cached_merge = functools.lru_cache(maxsize=65536)(self._merge)
+        self._cached_merge = functools.lru_cache(maxsize=65536)(lambda word: apply_merges(tuple(word), self._ranks))
         self._characters = bytes_to_unicode()
         self._bytes = {character: byte for byte, character in self._characters.items()}
 
@@ -91,9 +91,6 @@ class ByteLevelSegmenter:
             else:  # part of a tag, which is not byte-encoded
                 text += character.encode()
         return text.decode(errors=self.errors)
-
-    def _merge(self, word: str) -> tuple[str, ...]:
-        return apply_merges(tuple(word), self._ranks)
 
 
 class ByteSegmenter(ByteLevelSegmenter):
@@ -151,6 +148,16 @@ class WordSegmenter:
         return " ".join(pieces)
 
 
+SEGMENTERS: dict[SegmenterKind, Callable[[bytes], Segmenter]] = {
+    "sentencepiece": SentencePieceSegmenter,
+    "byte-level": ByteLevelSegmenter,
+    "bytes": ByteSegmenter,
+    "subword-nmt": SubwordNMTSegmenter,
+    "words": WordSegmenter,
+}
+"""The segmenters by kind, except the pipeline."""
+
+
 def apply_merges(symbols: tuple[str, ...], ranks: dict[tuple[str, ...], int]) -> tuple[str, ...]:
     """BPE: merge all occurrences of the adjacent pair of lowest rank (learned first), until no pair has a rank."""
     while len(symbols) > 1:
@@ -192,19 +199,6 @@ def gpt2_pattern() -> re.Pattern[str]:
 
 def _category_ranges(category: str) -> str:
     """All characters of a Unicode category as ranges for a character class; `re` has no name for it."""
-    codes = (i for i in range(sys.maxunicode + 1) if unicodedata.category(chr(i))[0] == category)
-    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in _runs(codes))
-
-
-def _runs(numbers: Iterable[int]) -> Iterable[tuple[int, int]]:
-    """Runs of consecutive numbers as (first, last)."""
-    first = last = None
-    for number in numbers:
-        if first is None or last is None:
-            first = number
-        elif number != last + 1:
-            yield first, last
-            first = number
-        last = number
-    if first is not None and last is not None:
-        yield first, last
+    runs = itertools.groupby(range(sys.maxunicode + 1), lambda code: unicodedata.category(chr(code))[0] == category)
+    members = [list(codes) for in_category, codes in runs if in_category]
+    return "".join(f"\\U{codes[0]:08x}-\\U{codes[-1]:08x}" for codes in members)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.atomic_directory import MANIFEST, building, verify
-from glassformer.data.corpus import Pair, Watch, unwatched
+from glassformer.data.corpus import Watch, unwatched
 from glassformer.data.corpus_scan import ScannedCorpus
 from glassformer.data.tokenizer import SIDES, Side, Tokenizer
 from glassformer.errors import DataError, DirectoryError, SettingsError
@@ -78,11 +78,7 @@ class TokenStore:
 
 
 def open_store(
-    corpus: ScannedCorpus,
-    tokenizer: Tokenizer,
-    directory: Path,
-    max_tokens: int = 256,
-    watch: Watch = unwatched,
+    corpus: ScannedCorpus, tokenizer: Tokenizer, directory: Path, max_tokens: int = 256, watch: Watch = unwatched
 ) -> TokenStore:
     """Open the token store of a corpus: reused from `directory` if built from the same inputs, else rebuilt there."""
     made_from = _checksum(corpus, tokenizer, max_tokens)
@@ -130,11 +126,11 @@ def _build(
 
         ids_files, ends_files = [create(f"{side}.ids") for side in SIDES], [create(f"{side}.ends") for side in SIDES]
         while chunk := list(islice(pairs, PAIRS_PER_WRITE)):
-            encoded = [_encode(pair, tokenizer) for pair in chunk]
-            n_empty += sum(pair is None for pair in encoded)
-            non_empty = [pair for pair in encoded if pair is not None]
-            fitting = [pair for pair in non_empty if max(map(len, pair)) <= max_tokens]
-            n_long += len(non_empty) - len(fitting)
+            with_text = [pair for pair in chunk if pair.has_text]
+            encoded = [[tokenizer.encode(getattr(pair, side), side) for side in SIDES] for pair in with_text]
+            fitting = [pair for pair in encoded if max(map(len, pair)) <= max_tokens]
+            n_empty += len(chunk) - len(with_text)
+            n_long += len(encoded) - len(fitting)
             n_pairs += len(fitting)
             for side in (0, 1):
                 lengths = [len(pair[side]) for pair in fitting]
@@ -150,12 +146,6 @@ def _build(
         )
     settings = StoreSettings(made_from=made_from, pairs=n_pairs, dropped_empty=n_empty, dropped_long=n_long, wide=wide)
     (directory / "store.json").write_text(settings.as_json(), encoding="utf-8")
-
-
-def _encode(pair: Pair, tokenizer: Tokenizer) -> tuple[list[int], list[int]] | None:
-    if not pair.has_text:
-        return None
-    return tokenizer.encode(pair.source, "source"), tokenizer.encode(pair.target, "target")
 
 
 def _checksum(corpus: ScannedCorpus, tokenizer: Tokenizer, max_tokens: int) -> str:

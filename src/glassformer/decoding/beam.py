@@ -27,7 +27,7 @@ class Beam(SearchSettings):
     """Beam size: number of hypotheses kept for each sentence.
 
     1 is greedy search: the most likely token at every step, up to the first end of sentence."""
-    diversity: Annotated[float, Field(ge=0)] = 0.0
+    diversity: Annotated[float, Field(ge=0, le=1e6)] = 0.0
     """Diversity penalty: on a continuation, for each more likely continuation of the same hypothesis.
 
     N-best lists then differ early (the sibling penalty of arXiv:1611.08562). It affects which hypotheses are kept,

@@ -6,14 +6,13 @@ sentence is next, and what happens to one whose search fails.
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Generic, Protocol, TypeVar
 
-import torch
-
-from glassformer.decoding.hypothesis import Hypothesis
+from glassformer.decoding.batch_limits import BatchLimits
+from glassformer.decoding.hypothesis import Attention, Head, Hypothesis
 from glassformer.decoding.rules import Request, Rules, rules_for
+from glassformer.decoding.scoring import attention_of_targets, score_targets
 from glassformer.decoding.search_settings import SearchSettings
 from glassformer.decoding.step_model import StepModel
 from glassformer.decoding.stepwise_search import (
@@ -26,34 +25,6 @@ from glassformer.decoding.work_queue import WorkQueue, run_workers
 from glassformer.errors import InputError
 
 Task = TypeVar("Task", bound=SearchTask)
-DEFAULT_MAX_POSITIONS = 16_000
-"""Default maximum of source and target positions, over all hypotheses, in a worker's KV cache."""
-
-
-@dataclass(frozen=True)
-class BatchLimits:
-    """Limits on the batches of a search and on its worker threads. Results do not depend on them."""
-
-    positions: int = DEFAULT_MAX_POSITIONS
-    """Maximum of source and target positions in a worker's KV cache, unless one sentence alone needs more."""
-    sentences: int | None = None
-    """Maximum number of sentences in a worker's batch; None for as many as fit."""
-    rows: int | None = None
-    """Hypotheses in a worker's batch beyond which throughput no longer grows (approximate); None for as many as fit."""
-    workers: int = 1
-    """Number of search threads, each with its own sentences."""
-
-
-def batches_by_cost(costs: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Group items of similar cost into batches of indices, most expensive first, each padded batch within the budget.
-
-    An item over the budget forms a batch by itself.
-    """
-    order = sorted(range(len(costs)), key=lambda i: -costs[i])
-    while order:
-        count = max(1, budget // max(1, costs[order[0]]))
-        yield order[:count]
-        order = order[count:]
 
 
 class RunningBatch(Generic[Task]):
@@ -118,7 +89,6 @@ class TaskSource(Protocol[Task]):
         """Handle an error in the search of a batch."""
 
 
-@torch.no_grad()
 def run_batches(source: TaskSource[Task]) -> Iterator[tuple[Task, list[Hypothesis]]]:
     """Loop of one worker thread: yields every sentence as it is finished.
 
@@ -171,6 +141,18 @@ class SearchBackend:
             results[task.number] = hypotheses
         return results
 
+    def score(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], length_penalty: float = 1.0
+    ) -> list[Hypothesis]:
+        """Score targets as hypotheses for their sources; an ensemble cannot."""
+        return score_targets(self.step_model, sources, targets, length_penalty, self.limits)
+
+    def attention(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], heads: Sequence[Head]
+    ) -> list[Attention]:
+        """The weights of these cross-attention heads for given targets; of an ensemble, those of its first model."""
+        return attention_of_targets(self.step_model, sources, targets, heads, self.limits)
+
     def tasks(self, requests: Sequence[Request], settings: SearchSettings, numbers: Iterable[int]) -> list[SearchTask]:
         step_model, width = self.step_model, settings.width
         suppressed(step_model, settings)  # raises its errors before a batch is opened
@@ -209,6 +191,8 @@ def search(
 
 
 def _rules(step_model: StepModel, request: Request, settings: SearchSettings) -> Rules:
+    if not len(request.source):
+        raise InputError("A source is empty: it must have at least the end-of-sentence token.")
     if step_model.pad in request.source:
         raise InputError(f"A source must not contain the padding token ({step_model.pad}).")
     if step_model.max_tokens is not None and len(request.source) > step_model.max_tokens:

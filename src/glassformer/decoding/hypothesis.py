@@ -1,8 +1,15 @@
 """Unfinished targets as linked nodes, and finished hypotheses. Token ids and numbers only."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
+
+Head = tuple[int, int]
+"""A cross-attention head: the index of its decoder layer, and its own in the layer."""
+Attention = np.ndarray[Any, np.dtype[np.floating[Any]]]
+"""Cross-attention weights of some heads, axes C T S: head, step that outputs a target token, source token."""
 Candidate = tuple[int, float]
 """A possible next token and its log-probability."""
 
@@ -60,6 +67,8 @@ class Hypothesis:
     """The model's log-probability of each token given those before it, in nats, even where rules limit the choice."""
     score: float
     """Score by which hypotheses are ranked: the sum of the log-probabilities after the length penalty."""
+    attention: Attention | None = field(default=None, repr=False, compare=False)
+    """Weights of the heads that the request asked for; None if the search did not record them."""
 
     @property
     def log_probability(self) -> float:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from glassformer.decoding.search_settings import SearchSettings
+from glassformer.decoding.hypothesis import Head
+from glassformer.decoding.search_settings import MAX_TARGET_TOKENS, SearchSettings
 from glassformer.errors import InputError
 
 
@@ -21,6 +22,8 @@ class Request:
     """Tokens that the target must begin with."""
     phrases: tuple[tuple[int, ...], ...] = ()
     """Phrases that must occur in the target, each contiguous, in any order."""
+    heads: tuple[Head, ...] = ()
+    """Cross-attention heads whose weights the search records, if it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,11 @@ def rules_for(request: Request, eos: int, settings: SearchSettings, most: int | 
                 "model: use a shorter prefix or fewer phrases."
             )
         limit = most
+    if limit > MAX_TARGET_TOKENS:
+        raise InputError(
+            f"The maximum length of this target would be {limit:,} tokens, for a source of {length:,} tokens; at most "
+            f"{MAX_TARGET_TOKENS:,} are supported: use a smaller max_length_ratio or a shorter source."
+        )
     min_length = min(int(settings.min_length_ratio * length), limit - 1)
     return Rules(eos, min_length, limit, tuple(request.prefix), phrases, settings.no_repeat)
 

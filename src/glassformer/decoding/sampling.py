@@ -11,7 +11,7 @@ from glassformer.decoding.hypothesis import Candidate, Hypothesis, to_hypothesis
 from glassformer.decoding.rules import Rules
 from glassformer.decoding.search_settings import SearchSettings, SentenceSearch
 
-if TYPE_CHECKING:  # it has tensors; this module has none
+if TYPE_CHECKING:  # it has arrays; this module has none
     from glassformer.decoding.next_tokens import TokenChoice
 
 
@@ -21,9 +21,9 @@ class Sample(SearchSettings):
     Samples depend on the seed and the sentence itself, not on the batch or the sentence's position in it.
     """
 
-    temperature: Annotated[float, Field(gt=0)] = 1.0
+    temperature: Annotated[float, Field(ge=1e-4, le=1e4)] = 1.0
     """Logits are divided by it: below 1 the distribution is sharper, above 1 flatter."""
-    top_k: Annotated[int, Field(ge=0)] = 0
+    top_k: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     """Sample from the k most likely tokens; 0 for all tokens."""
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Sample from the most likely tokens that together have this probability."""

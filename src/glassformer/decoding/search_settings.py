@@ -19,18 +19,21 @@ if TYPE_CHECKING:  # these modules import this one
 
 Token = Annotated[int, Field(ge=0)]
 Width = Annotated[int, Field(ge=1, le=1000)]
+Ratio = Annotated[float, Field(ge=0, le=1000)]
+MAX_TARGET_TOKENS = 2**20
+"""Upper limit of the maximum target length: tables and caches are made for it in advance."""
 
 
 class SearchSettings(Settings, ABC):
     """Settings common to all kinds of search, and what a batch search must know of each."""
 
-    max_length_ratio: Annotated[float, Field(ge=0)] = 2.0
+    max_length_ratio: Ratio = 2.0
     """A target has at most this many tokens per source token, plus `max_length_extra`."""
-    max_length_extra: Annotated[int, Field(ge=1)] = 10
+    max_length_extra: Annotated[int, Field(ge=1, le=MAX_TARGET_TOKENS)] = 10
     """Tokens allowed beyond `max_length_ratio` times the source length."""
-    min_length_ratio: Annotated[float, Field(ge=0)] = 0.0
+    min_length_ratio: Ratio = 0.0
     """A target has at least this many tokens per source token before it ends."""
-    no_repeat: Annotated[int, Field(ge=0)] = 0
+    no_repeat: Annotated[int, Field(ge=0, le=MAX_TARGET_TOKENS)] = 0
     """No n-gram of this size may occur twice in a target; 0 for no such constraint."""
     suppress: Annotated[tuple[Token, ...], Field(strict=False)] = ()  # a list in a settings file
     """Token ids that are never generated unless they are forced."""

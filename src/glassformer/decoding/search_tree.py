@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import torch
-
 from glassformer.decoding.beam import Beam, BeamSearch, BeamStep
 from glassformer.decoding.continuous_batching import SearchBackend, suppressed
 from glassformer.decoding.hypothesis import Hypothesis, Node, penalised
@@ -88,7 +86,6 @@ class SearchTree:
         return f"finished{at_limit}, number {place} of {len(self.finished)}"
 
 
-@torch.no_grad()
 def search_tree(step_model: StepModel, request: Request, settings: Beam) -> tuple[list[Hypothesis], SearchTree]:
     """Search for one request; returns the hypotheses, best first, as `search` does, and the tree of all considered."""
     [task] = SearchBackend(step_model).tasks([request], settings, [0])

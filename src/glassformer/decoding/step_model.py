@@ -1,20 +1,17 @@
 """Step models: next-token logits one decoding step at a time, given the source and the target so far.
 
-`PlainStepModel` runs the PyTorch model and is the reference for all others; `UncachedStepModel` runs it without a KV
-cache; `Ensemble` averages the probabilities of several.
+`Ensemble` averages the probabilities of several; the package `engine` has the models themselves, in C and in PyTorch.
 """
 
 import math
 from collections.abc import Sequence
 from typing import Protocol
 
-import torch
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
+import numpy as np
+from numpy.typing import NDArray
 
-from glassformer.decoding.next_tokens import NextTokens, summarise_logits
+from glassformer.decoding.next_tokens import NextTokens, log_sum_exp, summarise_logits
 from glassformer.errors import InputError
-from glassformer.model import DecoderState, Transformer
 
 
 class StepSession(Protocol):
@@ -51,68 +48,6 @@ class StepModel(Protocol):
         """Open an empty decoding session; a sentence will have at most `width` rows (hypotheses)."""
 
 
-class PlainStepModel:
-    """Step model that runs the PyTorch model with its KV cache."""
-
-    refills = False
-    extra_positions = 0
-
-    def __init__(self, model: Transformer) -> None:
-        self.model = model.eval()
-        config = model.config
-        self.bos, self.eos, self.pad = config.bos_id, config.eos_id, config.pad_id
-        self.vocab_size = config.vocab_size
-        self.max_tokens = config.max_tokens
-
-    def open(self, width: int) -> StepSession:
-        return PlainStepSession(self.model)
-
-
-class PlainStepSession:
-    state: DecoderState
-
-    def __init__(self, model: Transformer) -> None:
-        self.model = model
-
-    def join(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
-        device = self.model.output_projection.weight.device
-        self.state = self.model.start(padded(sources, self.model.config.pad_id).to(device))
-
-    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:
-        device = self.state.source_visible.device
-        logits = self.model.step(torch.tensor(tokens, device=device)[:, None], self.state)[:, -1]
-        return summarise_logits(at_least_float32(logits), count, never)
-
-    def keep(self, rows: Sequence[int]) -> None:
-        if list(rows) != list(range(len(self.state.source_visible))):
-            device = self.state.source_visible.device
-            self.state = self.state.reorder(torch.tensor(rows, dtype=torch.long, device=device))
-
-
-class UncachedStepModel(PlainStepModel):
-    """Step model without a KV cache: every step recomputes the whole target in PyTorch. Slow; checks the cached one."""
-
-    def open(self, width: int) -> "UncachedStepSession":
-        return UncachedStepSession(self.model)
-
-
-class UncachedStepSession:
-    def __init__(self, model: Transformer) -> None:
-        self.model = model
-        self.device = model.output_projection.weight.device
-
-    def join(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
-        self.sources = padded(sources, self.model.config.pad_id).to(self.device)
-        self.targets = torch.empty(len(sources), 0, dtype=torch.long, device=self.device)
-
-    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:
-        self.targets = torch.cat((self.targets, torch.tensor(tokens, device=self.device)[:, None]), dim=1)
-        return summarise_logits(at_least_float32(self.model(self.sources, self.targets)[:, -1]), count, never)
-
-    def keep(self, rows: Sequence[int]) -> None:
-        self.sources, self.targets = self.sources[list(rows)], self.targets[list(rows)]
-
-
 class Ensemble:
     """Step model of several models that share a vocabulary: the mean of their probabilities."""
 
@@ -144,20 +79,30 @@ class EnsembleStepSession:
             session.join(sources, limits)
 
     def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:
-        session_logits = [session.step(tokens, 0, ()).logits for session in self.sessions]
-        log_ps = torch.stack([logits.log_softmax(-1) for logits in session_logits])
-        return summarise_logits(log_ps.logsumexp(0) - math.log(len(self.sessions)), count, never)
+        predictions = [session.step(tokens, 0, ()) for session in self.sessions]
+        log_ps = np.stack([prediction.logits - prediction.normaliser[:, None] for prediction in predictions])
+        return summarise_logits(log_sum_exp(log_ps, 0) - math.log(len(self.sessions)), count, never)
 
     def keep(self, rows: Sequence[int]) -> None:
         for session in self.sessions:
             session.keep(rows)
 
 
-def at_least_float32(logits: Tensor) -> Tensor:
-    """Logits converted to float32 if in half precision, which suffices for products, but not for probabilities."""
-    return logits.to(torch.promote_types(logits.dtype, torch.float32))
+def check_source_ids(sources: Sequence[Sequence[int]], vocab_size: int) -> None:
+    """Check that sources are not empty and have only token ids of the model."""
+    if not sources or not all(sources):
+        raise InputError("A source is empty: it must have at least the end-of-sentence token.")
+    lowest, highest = min(map(min, sources)), max(map(max, sources))
+    if lowest < 0 or highest >= vocab_size:
+        raise InputError(
+            f"Token ids must be from 0 to {vocab_size - 1}; these go from {lowest} to {highest}. Encode the text with "
+            "this model's tokenizer."
+        )
 
 
-def padded(sentences: Sequence[Sequence[int]], pad: int) -> Tensor:
-    """The ids of several sentences as one tensor, padded on the right."""
-    return pad_sequence([torch.tensor(sentence) for sentence in sentences], batch_first=True, padding_value=pad)
+def padded(sentences: Sequence[Sequence[int]], pad: int) -> NDArray[np.int64]:
+    """The ids of several sentences as one array, padded on the right."""
+    ids = np.full((len(sentences), max(map(len, sentences), default=0)), pad, np.int64)
+    for row, sentence in zip(ids, sentences, strict=True):
+        row[: len(sentence)] = sentence
+    return ids

@@ -9,6 +9,7 @@ from glassformer.decoding.next_tokens import TokenChoice
 from glassformer.decoding.rules import Request, Rules
 from glassformer.decoding.search_settings import SearchSettings, SentenceSearch
 from glassformer.decoding.step_model import StepModel
+from glassformer.decoding.vocabulary_shortlist import HasShortlist, RestrictedSession, TokenList
 
 SearchResult = tuple[int, list[Hypothesis]]
 """Result of a search: the number of the task, and its hypotheses, best first."""
@@ -53,6 +54,9 @@ class StepwiseBatchSearch:
 
     def join(self, tasks: Sequence[SearchTask]) -> None:
         self.session.join([task.request.source for task in tasks], [task.rules.limit for task in tasks])
+        lists = token_lists(self.step_model, tasks)
+        if lists is not None and isinstance(self.session, RestrictedSession):
+            self.session.restrict(lists)
         for task in tasks:
             self.running[task.number] = self.settings.begin(task.rules, self.step_model.bos, task.request.source)
 
@@ -75,3 +79,10 @@ class StepwiseBatchSearch:
             del self.running[number]
         self.session.keep(rows)
         return finished
+
+
+def token_lists(step_model: StepModel, tasks: Sequence[SearchTask]) -> list[TokenList] | None:
+    """The tokens that each sentence may use, by the step model's shortlist; None if it has none."""
+    if not isinstance(step_model, HasShortlist) or step_model.shortlist is None:
+        return None
+    return [step_model.shortlist.tokens(task.request, task.rules.eos) for task in tasks]

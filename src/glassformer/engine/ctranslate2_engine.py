@@ -14,12 +14,11 @@ from glassformer.decoding import (
     BatchLimits,
     Beam,
     Hypothesis,
-    PlainStepModel,
     Request,
+    SearchBackend,
     SearchResult,
     SearchSettings,
     SearchTask,
-    score,
     search,
 )
 from glassformer.decoding.continuous_batching import RunningBatch, Task
@@ -27,6 +26,7 @@ from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.rules import rules_for
 from glassformer.engine.engine_options import EngineOptions
 from glassformer.engine.random_source_ids import random_sources
+from glassformer.engine.torch_step_model import PlainStepModel, score
 from glassformer.errors import InputError
 from glassformer.hardware import cores
 from glassformer.interop.ctranslate2_export import open_ctranslate2, write_ctranslate2
@@ -45,10 +45,13 @@ class CTranslate2:
             raise InputError(
                 "CTranslate2 does not guarantee that results are bitwise independent of the batch: omit --exact."
             )
-        if options.precision == "float16":
-            raise InputError("CTranslate2 has no float16 on CPUs: use float32 or int8.")
+        if options.precision in ("float16", "bfloat16"):
+            raise InputError(f"CTranslate2 has no {options.precision} on CPUs: use float32 or int8.")
         self.config = model.config
+        plain = SearchBackend(PlainStepModel(model))
+        self.score, self.attention = plain.score, plain.attention  # CTranslate2 returns no attention of single heads
         self.max_tokens = model.config.max_tokens
+        self.precision = options.precision
         self.sentences = options.sentences or 64
         self.workers = options.workers or cores()
         threads = {"inter_threads": self.workers, "intra_threads": 1}

@@ -4,11 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from glassformer.decoding.continuous_batching import DEFAULT_MAX_POSITIONS
+from glassformer.decoding.batch_limits import DEFAULT_MAX_POSITIONS
 from glassformer.settings import Settings
 
-Precision = Literal["float32", "float16", "int8"]
-PRECISIONS: tuple[Precision, ...] = ("float32", "float16", "int8")
+Precision = Literal["float32", "float16", "bfloat16", "int8"]
+PRECISIONS: tuple[Precision, ...] = ("float32", "float16", "bfloat16", "int8")
 EngineKind = Literal["fast", "plain", "ctranslate2"]
 Count = Annotated[int, Field(ge=1)]
 
@@ -24,7 +24,8 @@ class EngineOptions(Settings):
     precision: Precision = "float32"
     """Precision of the weights.
 
-    "float16" halves the memory and is nearly exact; "int8" is smallest and fastest, and changes some translations."""
+    "float16" halves the memory and is nearly exact; "bfloat16", for processors that multiply in it, rounds weights and
+    inputs of matrix products to 8 significant bits; "int8" is smallest and fastest, and changes some translations."""
     workers: Count | None = None
     """Number of search threads, each with its own sentences; one per core by default."""
     sentences: Count | None = None
@@ -35,3 +36,7 @@ class EngineOptions(Settings):
     """Whether results must be bitwise independent of batch composition.
 
     The compiled engine always guarantees this, at no cost; others then process one sentence at a time."""
+    shortlist: bool | None = None
+    """Whether each translation uses only the tokens of a vocabulary shortlist, which makes the output product smaller.
+
+    By default, where the model has a shortlist whose measured cost is at most 0.3 BLEU."""

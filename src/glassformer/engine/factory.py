@@ -2,27 +2,38 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from glassformer.decoding import (
+    Attention,
     BatchLimits,
     Ensemble,
+    Head,
     Hypothesis,
-    PlainStepModel,
     Request,
     SearchBackend,
     SearchSettings,
     SearchTask,
+    Shortlist,
     StepModel,
 )
 from glassformer.decoding.continuous_batching import RunningBatch, Task
-from glassformer.engine.engine_options import EngineOptions
+from glassformer.decoding.vocabulary_shortlist import MaskedStepModel
+from glassformer.engine.engine_options import PRECISIONS, EngineOptions, Precision
 from glassformer.engine.native_library import library
 from glassformer.engine.native_model import SATURATING_ROWS, NativeStepModel
-from glassformer.engine.reduced_precision import to_precision
 from glassformer.errors import InputError
+from glassformer.extras import explained
 from glassformer.hardware import cores
-from glassformer.model import Transformer
+from glassformer.model import ModelWeights
+
+if TYPE_CHECKING:
+    from glassformer.model import Transformer
+
+NO_BFLOAT16 = (
+    "The precision bfloat16 needs a processor with AVX-512 BF16 and the library `avx512-bf16` of the fast engine: use "
+    "float32, float16 or int8."
+)
 
 
 class Engine(Protocol):
@@ -39,6 +50,16 @@ class Engine(Protocol):
     def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[list[Hypothesis]]:
         """Search for the translations of all requests; returns the hypotheses of each, best first."""
 
+    def score(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], length_penalty: float = 1.0
+    ) -> list[Hypothesis]:
+        """Score targets as hypotheses for their sources."""
+
+    def attention(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], heads: Sequence[Head]
+    ) -> list[Attention]:
+        """The weights of these cross-attention heads for given targets."""
+
     def tasks(self, requests: Sequence[Request], settings: SearchSettings, numbers: Iterable[int]) -> list[SearchTask]:
         """Make search tasks of requests; raises an `InputError` if a request or the settings do not suit the model."""
 
@@ -46,20 +67,50 @@ class Engine(Protocol):
         """Open an empty batch for tasks with these settings. `reads_tokens`: whether their rules read tokens."""
 
 
-def open_engine(models: Sequence[Transformer], options: EngineOptions, directory: Path | None = None) -> Engine:
-    """Open an engine for one model, or for an ensemble. `directory`: where the model is stored, if anywhere."""
+def open_engine(
+    models: "Sequence[Transformer | ModelWeights]",
+    options: EngineOptions,
+    directory: Path | None = None,
+    shortlist: Shortlist | None = None,
+) -> Engine:
+    """Open an engine for one model, or for an ensemble. `directory`: where the model is stored, if anywhere.
+
+    `shortlist`: the model's, which is used as the options say.
+    """
+    used = chosen_shortlist(options, shortlist, len(models))
     if options.engine == "ctranslate2":
         from glassformer.engine.ctranslate2_engine import CTranslate2
 
         if len(models) > 1:
             raise InputError("The CTranslate2 engine runs one model at a time: use the engine `fast` for an ensemble.")
-        return CTranslate2(models[0], directory, options)
-    return open_search_backend(models, options)
+        return CTranslate2(ModelWeights.of(models[0]).network, directory, options)
+    return open_search_backend(models, options, used)
 
 
-def open_search_backend(models: Sequence[Transformer], options: EngineOptions) -> SearchBackend:
-    """Open a `SearchBackend` on one model or an ensemble, with as many search threads as are useful."""
-    step_models = [open_step_model(model, options) for model in models]
+def chosen_shortlist(options: EngineOptions, shortlist: Shortlist | None, models: int = 1) -> Shortlist | None:
+    """The shortlist that is used with these options, if any; one that is requested but impossible is an error."""
+    if options.shortlist is None:
+        measurement = None if shortlist is None else shortlist.measurement
+        is_cheap = measurement is not None and measurement.is_cheap
+        return shortlist if is_cheap and models == 1 and options.engine != "ctranslate2" else None
+    if not options.shortlist:
+        return None
+    if models > 1 or options.engine == "ctranslate2":
+        user = "An ensemble" if models > 1 else "The CTranslate2 engine"
+        raise InputError(f"{user} cannot use a shortlist: leave out --shortlist.")
+    if shortlist is None:
+        raise InputError("The model has no shortlist: make one with `glassformer shortlist`, or leave out --shortlist.")
+    return shortlist
+
+
+def open_search_backend(
+    models: "Sequence[Transformer | ModelWeights]", options: EngineOptions, shortlist: Shortlist | None = None
+) -> SearchBackend:
+    """Open a `SearchBackend` on one model or an ensemble, with as many search threads as are useful.
+
+    `shortlist`: used for all sentences, for one model only.
+    """
+    step_models = [open_step_model(model, options, shortlist) for model in models]
     compiled = all(isinstance(step_model, NativeStepModel) for step_model in step_models)
     limits = BatchLimits(
         positions=options.positions,
@@ -70,9 +121,24 @@ def open_search_backend(models: Sequence[Transformer], options: EngineOptions) -
     return SearchBackend(step_models[0] if len(step_models) == 1 else Ensemble(step_models), limits)
 
 
-def open_step_model(model: Transformer, options: EngineOptions) -> StepModel:
+def fast_precisions() -> list[Precision]:
+    """The precisions of the engine `fast` on this processor: bfloat16 only where it multiplies in it."""
+    compiled = library()
+    supported = compiled is None or compiled.multiplies_bfloat16()
+    return [precision for precision in PRECISIONS if supported or precision != "bfloat16"]
+
+
+def open_step_model(
+    model: "Transformer | ModelWeights", options: EngineOptions, shortlist: Shortlist | None = None
+) -> StepModel:
     """A model as a step model: in compiled C if there is a compiler and `plain` is not requested, else in PyTorch."""
     compiled = library() if options.engine == "fast" else None
+    if options.engine == "fast" and options.precision not in fast_precisions():
+        raise InputError(NO_BFLOAT16)
     if compiled is None:
-        return PlainStepModel(to_precision(model, options.precision))
-    return NativeStepModel(model, compiled, options.precision)
+        with explained():
+            from glassformer.engine.reduced_precision import to_precision
+            from glassformer.engine.torch_step_model import PlainStepModel
+        plain = PlainStepModel(to_precision(ModelWeights.of(model).network, options.precision))
+        return plain if shortlist is None else MaskedStepModel(plain, shortlist)
+    return NativeStepModel(model, compiled, options.precision, shortlist)

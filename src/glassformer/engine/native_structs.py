@@ -66,7 +66,7 @@ class CBeam(Structure):
     """C struct `beam` of native/beam.h: settings of a beam search."""
 
     _fields_ = (
-        *((name, c_int32) for name in ("eos", "width", "n_best", "keep_greedy", "looked_at", "n_never")),
+        *((name, c_int32) for name in ("eos", "width", "n_best", "keep_greedy", "looked_at")),
         ("never", c_void_p),
         ("length_penalty", c_double),
     )

@@ -1,24 +1,31 @@
 """A model's weights as the native engine reads them: packed panels in the requested precision, and pointers to them."""
 
-from ctypes import CDLL, byref, memmove
-from typing import Any, cast
+import math
+from ctypes import CDLL, byref, c_uint8
+from typing import Any
 
-import torch
-from torch import Tensor, nn
+import numpy as np
+from numpy.typing import NDArray
 
 from glassformer.engine.engine_options import PRECISIONS, Precision
 from glassformer.engine.native_structs import ACTIVATIONS, CLayer, CModel, CNorm, CProduct, CStack
-from glassformer.engine.reduced_precision import quantise_rows
 from glassformer.errors import InputError
 from glassformer.interop.capabilities import check_supported
-from glassformer.model import Transformer
-from glassformer.model.decoder import Decoder
-from glassformer.model.encoder import Encoder
-from glassformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, Norm
-from glassformer.model.positions import position_kind
+from glassformer.model import ModelWeights
+from glassformer.model.parameter_shapes import stored_name
+from glassformer.model.position_kinds import position_kind
+from glassformer.model.saved_tensor import rounded
 
 FIRST_POSITIONS = 1024
 """Initial length of the position tables; longer ones are made when a sentence needs them."""
+MAX_INT8_INPUTS = (2**31 - 1) // (255 * 127)
+"""Maximum number of inputs of an int8 product: its sums of byte products have 32 bits."""
+MAX_VALUES = {
+    "float32": float(np.finfo("float32").max),
+    "bfloat16": (2 - 2.0**-7) * 2.0**127,
+    "float16": float(np.finfo("float16").max),
+}
+Array = NDArray[Any]
 
 
 class WeightArena:
@@ -31,10 +38,10 @@ class WeightArena:
         self._chunks: list[int] = []
         self._left = 0
 
-    def put(self, tensor: Tensor) -> int:
-        """Copy a tensor; returns the address of the copy, which is stable."""
-        tensor = tensor.contiguous()
-        size = -(-tensor.nbytes // 64) * 64
+    def put(self, array: Array, dtype: str) -> int:
+        """Copy an array as this type; returns the address of the copy, which is stable."""
+        n_bytes = array.size * np.dtype(dtype).itemsize
+        size = -(-n_bytes // 64) * 64
         if size > self._left:
             self._left = max(self.CHUNK_BYTES, size)
             chunk = self._library.memory_new(self._left)
@@ -43,7 +50,8 @@ class WeightArena:
             self._chunks.append(chunk)
             self._next = chunk
         address = self._next
-        memmove(address, tensor.data_ptr(), tensor.nbytes)
+        memory = (c_uint8 * n_bytes).from_address(address)
+        np.frombuffer(memoryview(memory), dtype).reshape(array.shape)[...] = array
         self._next, self._left = address + size, self._left - size
         return address
 
@@ -55,9 +63,9 @@ class WeightArena:
 class PackedWeights:
     """The packed weights of one model. Several batches may read them at once."""
 
-    @torch.no_grad()
-    def __init__(self, model: Transformer, precision: Precision, library: CDLL) -> None:
+    def __init__(self, model: ModelWeights, precision: Precision, library: CDLL) -> None:
         check_supported("the C engine", model.config)
+        check_finite(model, precision)
         self.model = model
         self.precision = precision
         self.panel: int = library.panel_columns()
@@ -65,8 +73,7 @@ class PackedWeights:
         self._referenced: list[Any] = []  # keeps alive what the structures point to
         self._by_length: dict[int, CModel] = {}
         config = model.config
-        decoder_layers = cast("list[DecoderLayer]", list(model.decoder.layers))
-        sources = [(layer.cross_attention.k_proj, layer.cross_attention.v_proj) for layer in decoder_layers]
+        cross_attentions = [f"decoder.layers.{i}.cross_attention" for i in range(config.decoder_layers)]
         self._packed = CModel(
             d_model=config.d_model,
             heads=config.n_heads,
@@ -79,13 +86,13 @@ class PackedWeights:
             gated=config.gated,
             eps=config.norm_eps,
             recurrent=config.decoder_ssru,
-            scale=decoder_layers[0].cross_attention.scale,
-            embedding_scale=model.encoder.embedding.scale,
+            scale=1 / math.sqrt(config.d_head) if config.scale_scores else 1.0,
+            embedding_scale=math.sqrt(config.d_model) if config.scale_embeddings else 1.0,
             output_scale=config.d_model**-0.5 if config.scale_output else 1.0,
-            encoder=self._stack(model.encoder),
-            decoder=self._stack(model.decoder),
-            cross_kv=self._product(*(linear for pair in sources for linear in pair)),
-            output=self._product(model.output_projection),
+            encoder=self._stack("encoder", config.encoder_layers),
+            decoder=self._stack("decoder", config.decoder_layers),
+            cross_kv=self._product(*(f"{name}.{part}" for name in cross_attentions for part in ("k_proj", "v_proj"))),
+            output=self._product("output_projection"),
         )
 
     @property
@@ -102,77 +109,88 @@ class PackedWeights:
             self._by_length[rows] = self._with_tables(rows)
         return byref(self._by_length[rows])
 
-    @torch.no_grad()
     def _with_tables(self, rows: int) -> CModel:
-        """A copy of the C struct with tables for positions 0 to rows - 1, computed by the PyTorch model."""
-        config = self.model.config
+        """A copy of the C struct with tables for positions 0 to rows - 1."""
+        config, dtype = self.model.config, self.model.dtype
+        kind, offset = position_kind(config), config.position_offset
         packed = CModel.from_buffer_copy(self._packed)
         packed.length = rows
-        like = self.model.encoder.embedding.weight
-        rotation = position_kind(config).rotation(config, 0, rows, like)
-        if rotation is not None:
-            packed.cos, packed.sin = map(self._pointer, rotation)
-        for side, stack in ((packed.encoder, self.model.encoder), (packed.decoder, self.model.decoder)):
-            if stack.position is not None:
-                side.positions = self._pointer(stack.position(0, rows, like))
-            # The query in the middle of 2 rows - 1 keys has all distances.
-            biases = [bias(rows - 1, 1, 2 * rows - 1)[:, 0] for bias in stack.relative_biases]
-            if biases:
-                side.bias = self._pointer(torch.stack(biases))
-                side.bias_stride = biases[0].numel() if len(biases) > 1 else 0
+        if kind.rotation is not None:
+            packed.cos, packed.sin = map(self._pointer, rounded(kind.rotation(config, rows), dtype))
+        table = None if kind.layout is None else rounded(kind.layout(offset + rows, config.d_model), dtype)
+        for side, stack in ((packed.encoder, "encoder"), (packed.decoder, "decoder")):
+            if kind.adds:
+                added = self.model[f"{stack}.position.weight"] if table is None else table
+                side.positions = self._pointer(added[offset : offset + rows])
+            if kind.biases:
+                biases = self._biases(stack, rows)
+                side.bias = self._pointer(np.stack(biases))
+                side.bias_stride = biases[0].size if len(biases) > 1 else 0
         return packed
 
-    def _stack(self, stack: Encoder | Decoder) -> CStack:
-        layers = (CLayer * len(stack.layers))(*(self._layer(layer) for layer in stack.layers))
+    def _biases(self, stack: str, rows: int) -> list[Array]:
+        """The biases (H, 2 rows - 1) of all distances: one for all layers of a stack, or one per layer."""
+        config, kind = self.model.config, position_kind(self.model.config)
+        layers = config.encoder_layers if stack == "encoder" else config.decoder_layers
+        places = [stack] if kind.bias == "stack" else [f"{stack}.layers.{i}" for i in range(layers)]
+        distances = np.arange(1 - rows, rows)
+        return [
+            kind.bias_table(config, self.model.get(f"{place}.relative_bias.weight"), distances, stack == "encoder")
+            for place in places
+        ]
+
+    def _stack(self, stack: str, n_layers: int) -> CStack:
+        layers = (CLayer * n_layers)(*(self._layer(f"{stack}.layers.{i}") for i in range(n_layers)))
         self._referenced.append(layers)
         return CStack(
-            table=self._pointer(stack.embedding.weight),
-            embedding_norm=self._norm(stack.embedding_norm),
-            final_norm=self._norm(stack.final_norm),
+            table=self._pointer(self.model[f"{stack}.embedding.weight"]),
+            embedding_norm=self._norm(f"{stack}.embedding_norm"),
+            final_norm=self._norm(f"{stack}.final_norm"),
             layers=layers,
-            n_layers=len(layers),
+            n_layers=n_layers,
         )
 
-    def _layer(self, layer: EncoderLayer | DecoderLayer) -> CLayer:
+    def _layer(self, layer: str) -> CLayer:
+        """A layer by its name; the decoder's have cross-attention, and perhaps a recurrence for self-attention."""
         packed = CLayer(
-            feed_forward_norm=self._norm(layer.feed_forward_norm),
-            up=self._hidden(layer.feed_forward),
-            down=self._product(layer.feed_forward.down_proj),
+            feed_forward_norm=self._norm(f"{layer}.feed_forward_norm"),
+            up=self._hidden(f"{layer}.feed_forward"),
+            down=self._product(f"{layer}.feed_forward.down_proj"),
         )
-        if isinstance(layer, DecoderLayer) and layer.recurrent:
-            unit = layer.recurrence
-            packed.self_norm = self._norm(layer.recurrence_norm)
-            packed.qkv = self._product(unit.candidate_proj, unit.forget_proj, separate_panels=True)
+        is_decoder = layer.startswith("decoder")
+        if is_decoder and self.model.config.decoder_ssru:
+            unit = f"{layer}.recurrence"
+            packed.self_norm = self._norm(f"{layer}.recurrence_norm")
+            packed.qkv = self._product(f"{unit}.candidate_proj", f"{unit}.forget_proj", separate_panels=True)
         else:
-            attention = layer.self_attention
-            packed.self_norm = self._norm(layer.self_attention_norm)
-            packed.qkv = self._product(attention.q_proj, attention.k_proj, attention.v_proj)
-            packed.out = self._product(attention.out_proj)
-        if isinstance(layer, DecoderLayer):
-            packed.cross_norm = self._norm(layer.cross_attention_norm)
-            packed.cross_q = self._product(layer.cross_attention.q_proj)
-            packed.cross_out = self._product(layer.cross_attention.out_proj)
+            packed.self_norm = self._norm(f"{layer}.self_attention_norm")
+            packed.qkv = self._product(*(f"{layer}.self_attention.{letter}_proj" for letter in "qkv"))
+            packed.out = self._product(f"{layer}.self_attention.out_proj")
+        if is_decoder:
+            packed.cross_norm = self._norm(f"{layer}.cross_attention_norm")
+            packed.cross_q = self._product(f"{layer}.cross_attention.q_proj")
+            packed.cross_out = self._product(f"{layer}.cross_attention.out_proj")
         return packed
 
-    def _hidden(self, feed_forward: FeedForward) -> CProduct:
+    def _hidden(self, feed_forward: str) -> CProduct:
         """First matrix product of a feed-forward; if it is gated, the gate's panels come before those of `up`."""
-        up, gate = feed_forward.up_proj, feed_forward.gate_proj
-        if gate is None:
+        up = f"{feed_forward}.up_proj"
+        if not self.model.config.gated:
             return self._product(up)
-        return self._product(gate, up, separate_panels=True)
+        return self._product(f"{feed_forward}.gate_proj", up, separate_panels=True)
 
-    def _norm(self, norm: Norm | None) -> CNorm:
-        if norm is None:
-            return CNorm(None, None)
-        parts = (norm.weight, norm.bias)
-        return CNorm(*(None if part is None else self._pointer(_pad_rows(part.detach(), self.panel)) for part in parts))
+    def _norm(self, norm: str) -> CNorm:
+        """A norm by its name; null pointers for a norm, or a bias, that the model does not have."""
+        parts = (self.model.get(f"{norm}.weight"), self.model.get(f"{norm}.bias"))
+        return CNorm(*(None if part is None else self._pointer(_pad_rows(part, self.panel)) for part in parts))
 
-    def _product(self, *linears: nn.Linear, separate_panels: bool = False) -> CProduct:
+    def _product(self, *linears: str, separate_panels: bool = False) -> CProduct:
         """Pack matrices with the same input as one product; with `separate_panels`, each starts a new panel."""
         multiple = self.panel if separate_panels else 1
-        weight = torch.cat([_pad_rows(linear.weight.detach().float().cpu(), multiple) for linear in linears])
-        bias = torch.cat([_pad_rows(_bias(linear), multiple) for linear in linears])
-        weight, bias = _pad_rows(weight, self.panel), _pad_rows(bias, self.panel)
+        weights = [self.model[f"{linear}.weight"].astype(np.float32, copy=False) for linear in linears]
+        biases = [self._bias(linear, len(weight)) for linear, weight in zip(linears, weights, strict=True)]
+        weight = _pad_rows(_joined([_pad_rows(weight, multiple) for weight in weights]), self.panel)
+        bias = _pad_rows(_joined([_pad_rows(bias, multiple) for bias in biases]), self.panel)
         packed = CProduct(
             precision=PRECISIONS.index(self.precision),
             inputs=weight.shape[1],
@@ -180,30 +198,83 @@ class PackedWeights:
             bias=self._pointer(bias),
         )
         if self.precision == "int8":
+            if weight.shape[1] > MAX_INT8_INPUTS:
+                raise InputError(
+                    f"A matrix of this model has {weight.shape[1]:,} inputs; int8 allows at most {MAX_INT8_INPUTS:,}. "
+                    "Use float32 or float16."
+                )
             steps, scale = quantise_rows(weight)
             packed.scale = self._pointer(scale)
-            packed.sums = self._pointer((128 * steps.sum(1)).to(torch.int32))
-            steps = nn.functional.pad(steps, (0, -steps.shape[1] % 4)).to(torch.int8)
-            packed.weight = self._arena.put(steps.view(-1, self.panel, steps.shape[1] // 4, 4).transpose(1, 2))
+            packed.sums = self._pointer(128 * steps.sum(1, dtype=np.int32))
+            steps = np.pad(steps, ((0, 0), (0, -steps.shape[1] % 4)))
+            fours = steps.reshape(-1, self.panel, steps.shape[1] // 4, 4)
+            packed.weight = self._arena.put(fours.swapaxes(1, 2), "int8")
+        elif self.precision == "bfloat16":
+            pairs = bfloat16_bits(np.pad(weight, ((0, 0), (0, weight.shape[1] % 2))))
+            pairs = pairs.reshape(-1, self.panel, pairs.shape[1] // 2, 2)
+            packed.weight = self._arena.put(pairs.swapaxes(1, 2), "uint16")
         else:
-            panels = weight.view(-1, self.panel, weight.shape[1]).transpose(1, 2)
-            packed.weight = self._arena.put(panels.half() if self.precision == "float16" else panels)
+            panels = weight.reshape(-1, self.panel, weight.shape[1]).swapaxes(1, 2)
+            packed.weight = self._arena.put(panels, self.precision)
         return packed
 
-    def _pointer(self, tensor: Tensor) -> int:
-        """The address of the tensor's numbers, which are kept alive."""
-        tensor = tensor.detach().cpu()
-        tensor = (tensor.float() if tensor.is_floating_point() else tensor).contiguous()
-        self._referenced.append(tensor)
-        return tensor.data_ptr()
+    def _bias(self, linear: str, outputs: int) -> Array:
+        bias = self.model.get(f"{linear}.bias")
+        return np.zeros(outputs, np.float32) if bias is None else bias
+
+    def _pointer(self, array: Array) -> int:
+        """The address of the array's numbers, which are kept alive: int32 as they are, others as float32."""
+        dtype = array.dtype if array.dtype == np.int32 else np.float32
+        array = np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED"])
+        self._referenced.append(array)
+        return array.ctypes.data
 
 
-def _pad_rows(x: Tensor, multiple: int) -> Tensor:
+def check_finite(model: ModelWeights, precision: Precision) -> None:
+    """Check that every weight is a finite number, also in this precision: one pass over them."""
+    for name in model.tensors:
+        weight = model[name]
+        if not weight.size:
+            continue
+        lowest, highest = float(weight.min()), float(weight.max())
+        largest = max(-lowest, highest)
+        if not (math.isfinite(largest) and math.isfinite(lowest)):
+            raise InputError(
+                f"The weight {name} contains values that are not numbers (NaN or infinite): the model is damaged. Use "
+                "another copy of it."
+            )
+        is_matrix = name.endswith("_proj.weight") or name == stored_name(model.config, "output_projection.weight")
+        stored: Precision = precision if is_matrix and precision in MAX_VALUES else "float32"
+        if largest > MAX_VALUES[stored]:
+            raise InputError(
+                f"The weight {name} contains a number of size {largest:.3g}, which is too large for {stored}: use a "
+                "larger precision, or another copy of the model."
+            )
+
+
+def quantise_rows(x: Array) -> tuple[Array, Array]:
+    """Quantise each row to integers from -127 to 127; returns them and each row's scale, the value of one step.
+
+    The same numbers as `reduced_precision.quantise_rows` computes in PyTorch.
+    """
+    largest = np.maximum(x.max(1, keepdims=True), -x.min(1, keepdims=True))
+    # Torch computes 127 / x as 127 times the rounded 1 / x; of a smaller number that would be infinite.
+    inverse = np.float32(127) * np.divide(np.float32(1), largest, out=np.zeros_like(largest), where=largest > 1e-36)
+    steps = x * inverse
+    return np.rint(steps, out=steps).astype(np.int8), largest / np.float32(127)
+
+
+def bfloat16_bits(x: NDArray[np.float32]) -> NDArray[np.uint16]:
+    """The bits of finite float32 numbers rounded to bfloat16, to nearest even: NumPy has no such type."""
+    bits = x.view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def _pad_rows(x: Array, multiple: int) -> Array:
     """Append rows of zeros up to a multiple of this number."""
-    return torch.cat([x, x.new_zeros(-len(x) % multiple, *x.shape[1:])])
+    missing = -len(x) % multiple
+    return np.concatenate([x, np.zeros((missing, *x.shape[1:]), x.dtype)]) if missing else x
 
 
-def _bias(linear: nn.Linear) -> Tensor:
-    if linear.bias is None:
-        return torch.zeros(linear.out_features)
-    return linear.bias.detach().float().cpu()
+def _joined(arrays: list[Array]) -> Array:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

@@ -97,7 +97,7 @@ class OnnxStepSession:
         self.model = model
 
     def join(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
-        self.source = self.model.read(padded(sources, self.model.pad))
+        self.source = self.model.read(torch.from_numpy(padded(sources, self.model.pad)))
         self.past = self.model.empty_cache(len(sources))
 
     def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:

@@ -1,4 +1,4 @@
-"""Float16 and int8 weights in PyTorch: the readable reference for what the compiled engine computes.
+"""Float16, bfloat16 and int8 weights in PyTorch: the readable reference for what the compiled engine computes.
 
 The compiled engine is tested against it; it also runs where there is no C compiler.
 """
@@ -23,8 +23,14 @@ def to_precision(model: Transformer, precision: Precision) -> Transformer:
     for module in list(reduced.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, nn.Linear):
-                setattr(module, name, Float16Linear(child) if precision == "float16" else Int8Linear(child))
+                setattr(module, name, LINEARS[precision](child))
     return reduced.eval()
+
+
+def precision_of(model: Transformer) -> Precision:
+    """The precision of a model that `to_precision` made."""
+    kinds: dict[type, Precision] = {linear: precision for precision, linear in LINEARS.items()}
+    return kinds.get(type(model.output_projection), "float32")
 
 
 class Float16Linear(nn.Linear):
@@ -34,6 +40,22 @@ class Float16Linear(nn.Linear):
         super().__init__(linear.in_features, linear.out_features, linear.bias is not None, device="meta")
         self.weight = nn.Parameter(linear.weight.detach().half().to(linear.weight.dtype))
         self.bias = linear.bias
+
+
+class Bfloat16Linear(nn.Linear):
+    """Linear layer with weights and inputs rounded to bfloat16, and sums accumulated in float32.
+
+    |y - (W x + b)| <= 2^-7 |W| |x|, plus the rounding of a float32 sum of as many terms: each factor changes by
+    at most 2^-8 of itself.
+    """
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__(linear.in_features, linear.out_features, linear.bias is not None, device="meta")
+        self.weight = nn.Parameter(linear.weight.detach().bfloat16().to(linear.weight.dtype))
+        self.bias = linear.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x.bfloat16().to(x.dtype), self.weight, self.bias)
 
 
 class Int8Linear(nn.Linear):
@@ -55,5 +77,13 @@ class Int8Linear(nn.Linear):
 def quantise_rows(x: Tensor) -> tuple[Tensor, Tensor]:
     """Quantise each row to integers from -127 to 127; returns them with each row's scale, the value of one step."""
     largest = x.abs().amax(-1, keepdim=True)
-    inverse = torch.where(largest > 0, 127 / largest, 0)
+    inverse = torch.where(largest > 1e-36, 127 / largest, 0)  # of a smaller number it would be infinite
     return (x * inverse).round(), largest / 127
+
+
+LINEARS: dict[Precision, type[Float16Linear | Bfloat16Linear | Int8Linear]] = {
+    "float16": Float16Linear,
+    "bfloat16": Bfloat16Linear,
+    "int8": Int8Linear,
+}
+"""Linear layers by precision."""

@@ -4,18 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from glassformer.data.tokenizer import Side
+from glassformer.data.word_spans import WordPair, word_pair
 from glassformer.decoding import Beam, Request
+from glassformer.decoding.alignment_choice import AlignmentHeads, read_alignment_heads
+from glassformer.decoding.attention_links import Link
 from glassformer.errors import InputError
 from glassformer.inspection.alignment.alignment_error_rate import Links
 from glassformer.inspection.alignment.head_selection import HeadSelection, choose_heads
-from glassformer.inspection.alignment.word_alignment import (
-    AlignmentHeads,
-    Link,
-    WordPair,
-    align_ids,
-    read_alignment_heads,
-    word_pair,
-)
 from glassformer.inspection.coreference.resolve_pronoun import DEFAULT_TRIES, PronounQuestion
 from glassformer.inspection.coreference.verdict import PronounVerdict
 from glassformer.inspection.interventions.changes import Change, ForcePrefix, ReplaceToken, apply, changed_request
@@ -127,8 +122,8 @@ class Inspector:
 
     def align(self, sources: Sequence[str], targets: Sequence[str]) -> list[tuple[WordPair, list[Link]]]:
         """Align the words of sentence pairs by cross-attention: the words of each pair, and its links."""
-        aligned = align_ids(self.model, self.tokenizer, self._id_pairs(sources, targets), self.alignment_heads)
-        return [pair for pair in aligned if pair is not None]
+        pairs = [word_pair(self.tokenizer, *ids) for ids in self._id_pairs(sources, targets)]
+        return list(zip(pairs, self.translator.align(pairs, self.alignment_heads), strict=True))
 
     def choose_alignment_heads(
         self, sources: Sequence[str], targets: Sequence[str], gold: Sequence[Links] | None = None
@@ -166,10 +161,8 @@ class Inspector:
 
     def _id_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[tuple[list[int], list[int]]]:
         encode = self.tokenizer.encode
-        return [
-            (encode(source, "source"), encode(target, "target"))
-            for source, target in zip(sources, targets, strict=True)
-        ]
+        pairs = zip(sources, targets, strict=True)
+        return [(encode(source, "source"), encode(target, "target")) for source, target in pairs]
 
     def _encode_unsplit(self, text: str, side: Side) -> list[int]:
         """The ids of a text that cannot be split into parts."""
@@ -193,8 +186,7 @@ class Inspector:
     def _inner_source_ids(self, text: str) -> list[int]:
         """The ids of a text as part of a source, without the special tokens at the ends of every source."""
         empty, ids = self.tokenizer.encode("", "source"), self.tokenizer.encode(text, "source")
-        differs = (i for i, (one, other) in enumerate(zip(empty, ids, strict=False)) if one != other)
-        before = next(differs, None)
+        before = next((i for i, (one, other) in enumerate(zip(empty, ids, strict=False)) if one != other), None)
         if before is None:
             raise InputError(f"{text!r} contains no word: give the word that replaces the other.")
         return ids[before : len(ids) - (len(empty) - before)]

@@ -34,45 +34,27 @@ T5_ACTIVATION = Condition(
     lambda config: config.activation in ("relu", "gelu-tanh", "silu", *(() if config.gated else ("gelu",))),
 )
 
-SIZES_AND_TOKENS: dict[str, Allowed] = dict.fromkeys(
-    (
-        *("vocab_size", "source_vocab_size", "d_model", "n_heads", "d_head", "d_ff", "encoder_layers"),
-        *("decoder_layers", "dropout", "attention_dropout", "activation_dropout", "pad_id", "bos_id", "eos_id"),
-        # These belong to a kind of positions; the row `positions` decides.
-        *("max_positions", "position_offset", "rotary_base", "relative_buckets", "relative_max_distance"),
-    ),
-    ANY,
+ANY_VALUE = (
+    *("vocab_size", "source_vocab_size", "d_model", "n_heads", "d_head", "d_ff", "encoder_layers", "decoder_layers"),
+    *("dropout", "attention_dropout", "activation_dropout", "pad_id", "bos_id", "eos_id"),
+    # These belong to a kind of positions; the row `positions` decides.
+    *("max_positions", "position_offset", "rotary_base", "relative_buckets", "relative_max_distance"),
+    *("norm_first", "norm_eps", "gated", "share_embeddings", "tie_output", "scale_embeddings", "embedding_norm"),
+    *("output_bias", "linear_bias", "scale_scores", "scale_output", "decoder_ssru"),
 )
-EVERYTHING: dict[str, Allowed] = SIZES_AND_TOKENS | {
-    "positions": (
-        *("sinusoidal", "sinusoidal-halves", "sinusoidal-fairseq"),
-        *("learned", "rotary", "relative", "relative-per-layer"),
-    ),
+SINUSOIDAL = ("sinusoidal", "sinusoidal-halves", "sinusoidal-fairseq")
+EVERYTHING: dict[str, Allowed] = dict.fromkeys(ANY_VALUE, ANY) | {
+    "positions": (*SINUSOIDAL, "learned", "rotary", "relative", "relative-per-layer"),
     "norm": ("layer", "rms"),
-    "norm_first": ANY,
-    "norm_eps": ANY,
     "activation": ("relu", "gelu", "gelu-tanh", "silu"),
-    "gated": ANY,
-    "share_embeddings": ANY,
-    "tie_output": ANY,
-    "scale_embeddings": ANY,
-    "embedding_norm": ANY,
-    "output_bias": ANY,
-    "linear_bias": ANY,
-    "scale_scores": ANY,
-    "scale_output": ANY,
-    "decoder_ssru": ANY,
 }
 BART_LIKE = EVERYTHING | {
     "d_head": WHOLE_HEADS,
     "norm": ("layer",),
     "norm_eps": (1e-5,),
-    "gated": (False,),
     "share_embeddings": ALL_OR_NONE,
-    "linear_bias": (True,),
-    "scale_scores": (True,),
-    "scale_output": (False,),
-    "decoder_ssru": (False,),
+    **dict.fromkeys(("linear_bias", "scale_scores"), (True,)),
+    **dict.fromkeys(("gated", "scale_output", "decoder_ssru"), (False,)),
 }
 PEGASUS = BART_LIKE | {
     "positions": ("sinusoidal", "sinusoidal-halves", "learned"),
@@ -80,24 +62,14 @@ PEGASUS = BART_LIKE | {
     "norm_first": (True,),
     "embedding_norm": (False,),
 }
-MBART = BART_LIKE | {
-    "positions": ("learned",),
-    "position_offset": (2,),
-    "norm_first": (True,),
-    "embedding_norm": (True,),
-}
+MBART = dict(BART_LIKE, positions=("learned",), position_offset=(2,), norm_first=(True,), embedding_norm=(True,))
 T5 = EVERYTHING | {
     "positions": ("relative",),
     "norm": ("rms",),
-    "norm_first": (True,),
     "activation": T5_ACTIVATION,
-    "share_embeddings": (True,),
-    "scale_embeddings": (False,),
-    "embedding_norm": (False,),
-    "output_bias": (False,),
-    "linear_bias": (False,),
-    "scale_scores": (False,),
-    "decoder_ssru": (False,),
+    **dict.fromkeys(("norm_first", "share_embeddings"), (True,)),
+    **dict.fromkeys(("scale_embeddings", "embedding_norm", "output_bias"), (False,)),
+    **dict.fromkeys(("linear_bias", "scale_scores", "decoder_ssru"), (False,)),
 }
 
 CAPABILITIES: Mapping[str, Mapping[str, Allowed]] = {
@@ -106,28 +78,18 @@ CAPABILITIES: Mapping[str, Mapping[str, Allowed]] = {
     "pegasus": PEGASUS,
     "bart": MBART | {"norm_first": (False,)},
     "mbart": MBART,
-    "m2m_100": BART_LIKE
-    | {
-        "positions": ("sinusoidal-fairseq",),
-        "position_offset": AFTER_PADDING,
-        "norm_first": (True,),
-        "embedding_norm": (False,),
-        "output_bias": (False,),
-    },
+    "m2m_100": dict(PEGASUS, positions=("sinusoidal-fairseq",), position_offset=AFTER_PADDING, output_bias=(False,)),
     "t5": T5,
     "mt5": T5,
     "umt5": T5 | {"positions": ("relative-per-layer",)},
     # Other programs and formats
-    "CTranslate2": EVERYTHING
-    | {
-        "d_head": WHOLE_HEADS,
-        "positions": (  # its encoder cannot rotate
-            *("sinusoidal", "sinusoidal-halves", "sinusoidal-fairseq"),
-            *("learned", "relative", "relative-per-layer"),
-        ),
-        "norm": RMS_IF_FIRST,
-        "decoder_ssru": (False,),
-    },
+    "CTranslate2": dict(
+        EVERYTHING,
+        d_head=WHOLE_HEADS,
+        positions=(*SINUSOIDAL, "learned", "relative", "relative-per-layer"),  # its encoder cannot rotate
+        norm=RMS_IF_FIRST,
+        decoder_ssru=(False,),
+    ),
     "the ONNX export": EVERYTHING,
     "the C engine": EVERYTHING,
 }

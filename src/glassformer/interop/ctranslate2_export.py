@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from glassformer.errors import InputError
+from glassformer.extras import explained
 from glassformer.interop.capabilities import check_supported
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.attention import Attention
 from glassformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, Norm
-from glassformer.model.positions import position_kind
+from glassformer.model.position_kinds import position_kind
 
 POSITION_ROWS = 4096
 """Rows of the exported position table: CTranslate2 reads sinusoids instead of computing them."""
@@ -60,10 +60,8 @@ def open_ctranslate2(directory: str | os.PathLike[str], **options: Any) -> Any:
 
 
 def _library(name: str) -> Any:
-    try:
+    with explained():
         return import_module(name)
-    except ImportError:
-        raise InputError("CTranslate2 is not installed: `pip install 'glassformer[ct2]'`.") from None
 
 
 def _spec(model: Transformer, vocabulary: ExportVocabulary) -> Any:
@@ -126,7 +124,7 @@ def _attention(spec: Any, attention: Attention, is_self: bool) -> None:
     """Fill in an attention: Q, K and V in one matrix for self-attention; K and V in one for cross-attention."""
     q, k, v = attention.q_proj, attention.k_proj, attention.v_proj
     for i, parts in enumerate([(q, k, v)] if is_self else [(q,), (k, v)]):
-        _stacked(spec.linear[i], parts)
+        _linear(spec.linear[i], *parts)
     _linear(spec.linear[-1], attention.out_proj)
     if attention.scale == 1.0:
         spec.queries_scale = np.float32(1.0)
@@ -141,14 +139,11 @@ def _feed_forward(spec: Any, feed_forward: FeedForward) -> None:
     _linear(spec.linear_1, feed_forward.down_proj)
 
 
-def _stacked(spec: Any, parts: tuple[nn.Linear, ...]) -> None:
+def _linear(spec: Any, *parts: nn.Linear) -> None:
+    """Fill in a matrix, of one linear layer or of several stacked ones."""
     spec.weight = _array(torch.cat(tuple(part.weight for part in parts)))
     if parts[0].bias is not None:
         spec.bias = _array(torch.cat(tuple(part.bias for part in parts)))
-
-
-def _linear(spec: Any, linear: nn.Linear) -> None:
-    _stacked(spec, (linear,))
 
 
 def _norm(spec: Any, norm: Norm) -> None:

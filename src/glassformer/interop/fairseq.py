@@ -1,10 +1,9 @@
 """Import of fairseq's Transformer: checkpoint, two dictionaries, segmentation (subword-nmt or SentencePiece)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
-
-from torch import Tensor
 
 from glassformer.data import ImportedTokenizer, ImportedTokenizerSettings
 from glassformer.data.imported_tokenizer import pieces_by_id
@@ -15,14 +14,22 @@ from glassformer.interop.bounded_files import read_lines, read_merges, read_spm
 from glassformer.interop.fairseq_names import SPECIAL_TOKENS, fairseq_names
 from glassformer.interop.imported_model import ImportedModel
 from glassformer.interop.imported_options import ImportedOptions
-from glassformer.interop.untrusted_files import error_context, inside, matrix_shape, read_bytes, renamed, tensors_equal
+from glassformer.interop.untrusted_files import (
+    Weights,
+    error_context,
+    inside,
+    matrix_shape,
+    read_bytes,
+    renamed,
+    tensors_equal,
+)
 from glassformer.model import ModelConfig
 from glassformer.model.directory import listed, with_weights
+from glassformer.model.saved_tensor import SavedTensor
 
 NAMES = fairseq_names("", ("decoder.output_projection.weight", "output_projection.weight"))
-IGNORED_TENSORS = tuple(
-    f"{stack}.{name}" for stack in ("encoder", "decoder") for name in ("version", "embed_positions._float_tensor")
-)
+STACKS = ("encoder", "decoder")
+IGNORED_TENSORS = tuple(f"{stack}.{name}" for stack in STACKS for name in ("version", "embed_positions._float_tensor"))
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_fast": "gelu-tanh", "gelu_accurate": "gelu-tanh", "swish": "silu"}
 PAD, EOS = 1, 2
 
@@ -37,7 +44,7 @@ def open_fairseq(
 ) -> ImportedModel:
     """Import the checkpoint at `path`; `source` and `target` select the dictionaries if the checkpoint does not."""
     options = read_options(saved, path)
-    tensors = {name: tensor for name, tensor in saved["model"].items() if isinstance(tensor, Tensor)}
+    tensors = {name: tensor for name, tensor in saved["model"].items() if isinstance(tensor, SavedTensor)}
     weights = renamed(tensors, NAMES, path, IGNORED_TENSORS)
     with error_context(path):
         config = read_config(options, weights)
@@ -51,17 +58,14 @@ def open_fairseq(
 
 def read_options(saved: Mapping[str, Any], path: Path) -> ImportedOptions:
     """fairseq's training options: from `cfg` in newer versions, else `args`; both use the names of the command line."""
-    cfg, args = saved.get("cfg"), saved.get("args")
+    cfg = saved["cfg"] if isinstance(saved.get("cfg"), dict) else {}
     options: dict[str, Any] = {}
-    if isinstance(cfg, dict):
-        for part in ("task", "model"):
-            options |= cfg[part] if isinstance(cfg.get(part), dict) else {}
-    if isinstance(args, dict):
-        options |= args
+    for part in (cfg.get("task"), cfg.get("model"), saved.get("args")):
+        options |= part if isinstance(part, dict) else {}
     return ImportedOptions(options, str(path))
 
 
-def read_config(options: ImportedOptions, weights: dict[str, Tensor]) -> ModelConfig:
+def read_config(options: ImportedOptions, weights: Weights) -> ModelConfig:
     """Our config from fairseq's options; of shared matrices, `weights` keeps one."""
     options.require(
         no_cross_attention=False,
@@ -102,7 +106,7 @@ def read_config(options: ImportedOptions, weights: dict[str, Tensor]) -> ModelCo
     )
 
 
-def read_tokenizer(directory: Path, config: ModelConfig, languages: Mapping[str, Any]) -> ImportedTokenizer | None:
+def read_tokenizer(directory: Path, config: ModelConfig, languages: dict[str, Any]) -> ImportedTokenizer | None:
     """Read the tokenizer: dict.SOURCE.txt and dict.TARGET.txt near the checkpoint, and a segmentation model.
 
     None without dictionaries.
@@ -113,20 +117,17 @@ def read_tokenizer(directory: Path, config: ModelConfig, languages: Mapping[str,
             break
     else:
         return None
-    chosen = _chosen(files, config, languages, place)
-    limit = max(config.source_vocab_size, config.vocab_size)
-    ids = {side: _dictionary(chosen[side], limit) for side in SIDES}
-    cut, segmentation = _segmentation(_places(directory), config.source_vocab_size + config.vocab_size)
-    joint = config.share_embeddings
-    settings = ImportedTokenizerSettings(
-        cut=cut, joint=joint, after_source=["</s>"], after_target=["</s>"], hidden=["<s>", "<pad>"]
-    )
     sizes: dict[Side, int] = {"source": config.source_vocab_size, "target": config.vocab_size}
+    chosen = _chosen(files, sizes, languages, place)
+    ids = {side: _dictionary(chosen[side], max(sizes.values())) for side in SIDES}
+    cut, segmentation = _segmentation(_places(directory), sum(sizes.values()))
+    special: dict[str, Any] = {"after_source": ["</s>"], "after_target": ["</s>"], "hidden": ["<s>", "<pad>"]}
+    settings = ImportedTokenizerSettings(cut=cut, joint=config.share_embeddings, **special)
     vocabularies = {side: pieces_by_id(ids[side], sizes[side]) for side in SIDES}
     return ImportedTokenizer(settings, vocabularies, dict.fromkeys(SIDES, segmentation))
 
 
-def _take_shared(weights: dict[str, Tensor]) -> tuple[bool, bool]:
+def _take_shared(weights: Weights) -> tuple[bool, bool]:
     """Detect whether embeddings are shared and the output is tied; duplicates are removed from `weights`."""
     source, target, output = "encoder.embedding.weight", "decoder.embedding.weight", "output_projection.weight"
     share = tensors_equal(weights, source, target)
@@ -138,12 +139,10 @@ def _take_shared(weights: dict[str, Tensor]) -> tuple[bool, bool]:
     return share, tie
 
 
-def _positions(options: ImportedOptions, weights: Mapping[str, Tensor]) -> dict[str, Any]:
+def _positions(options: ImportedOptions, weights: Weights) -> dict[str, Any]:
     if not options.same("encoder_learned_pos", "decoder_learned_pos"):
         return {"positions": "sinusoidal-fairseq", "position_offset": PAD + 1}
-    rows = {
-        stack: matrix_shape(weights, f"{stack}.position.weight", options.where)[0] for stack in ("encoder", "decoder")
-    }
+    rows = {stack: matrix_shape(weights, f"{stack}.position.weight", options.where)[0] for stack in STACKS}
     if len(set(rows.values())) > 1:
         raise InputError(
             f"{options.where} has {rows['encoder']} encoder and {rows['decoder']} decoder positions: only models with "
@@ -160,15 +159,12 @@ def _places(directory: Path) -> Iterator[Path]:
         yield from (near / name for name in ("data", "data-bin") if (near / name).is_dir())
 
 
-def _chosen(
-    files: Mapping[str, Path], config: ModelConfig, languages: Mapping[str, Any], place: Path
-) -> dict[Side, Path]:
+def _chosen(files: dict[str, Path], sizes: dict[Side, int], languages: dict[str, Any], place: Path) -> dict[Side, Path]:
     """Choose the dictionary file of each side: by the language names, or by the dictionary sizes if these differ."""
     if all(isinstance(languages[side], str) and languages[side] in files for side in SIDES):
         return {side: files[languages[side]] for side in SIDES}
-    vocab_sizes: dict[Side, int] = {"source": config.source_vocab_size, "target": config.vocab_size}
-    sizes = {name: len(_dictionary(path, max(vocab_sizes.values()))) for name, path in files.items()}
-    fitting = {side: [name for name, size in sizes.items() if size == vocab_sizes[side]] for side in SIDES}
+    lengths = {name: len(_dictionary(path, max(sizes.values()))) for name, path in files.items()}
+    fitting = {side: [name for name, length in lengths.items() if length == sizes[side]] for side in SIDES}
     if any(len(names) != 1 for names in fitting.values()):
         raise InputError(
             f"{place} has dictionaries for {listed(files)}: choose two with --source-language and --target-language."
@@ -196,15 +192,9 @@ def _dictionary(path: Path, limit: int) -> dict[str, int]:
 
 def _segmentation(places: Iterator[Path], vocab_size: int) -> tuple[SegmenterKind, bytes]:
     """Find the kind of segmentation and its file: BPE codes, a SentencePiece model, or neither (whitespace)."""
-    kinds: Sequence[tuple[str, SegmenterKind]] = (
-        ("*bpe*code*", "subword-nmt"),
-        ("code*", "subword-nmt"),
-        ("*.model", "sentencepiece"),
-    )
-    for place in places:
-        for pattern, cut in kinds:
-            for path in sorted(place.glob(pattern)):
-                if path.is_file():
-                    read = read_spm if cut == "sentencepiece" else read_merges
-                    return cut, read(inside(place, path.name), vocab_size)
+    kinds: dict[str, SegmenterKind] = {"*bpe*code*": "subword-nmt", "code*": "subword-nmt", "*.model": "sentencepiece"}
+    for place, (pattern, cut) in product(places, kinds.items()):
+        for path in filter(Path.is_file, sorted(place.glob(pattern))):
+            read = read_spm if cut == "sentencepiece" else read_merges
+            return cut, read(inside(place, path.name), vocab_size)
     return "words", b""

@@ -12,15 +12,19 @@ from glassformer.interop.hub import from_hub, is_hub_name
 from glassformer.interop.hugging_face import is_hugging_face, open_hugging_face
 from glassformer.interop.imported_model import ImportedModel
 from glassformer.interop.marian import open_marian
-from glassformer.interop.torch_file.torch_file_reader import read_torch_file
+from glassformer.interop.torch_file.torch_file_reader import open_torch_file
 from glassformer.interop.tutorial_notebook import is_tutorial, open_tutorial
-from glassformer.interop.untrusted_files import inside, with_tensors
+from glassformer.interop.untrusted_files import inside
 from glassformer.model.directory import listed
 
 PICKLE_SUFFIXES = (".pt", ".pth", ".ckpt")
 MARIAN_SUFFIXES = (".npz", ".bin")
 CHECKPOINT_KEYS = ("model", "args", "cfg")
 """Keys of a fairseq checkpoint that are read; the optimiser state is skipped."""
+UNFILTERED = (
+    "The checkpoint was read in a process with limits on files, memory and time, but without a system call filter: "
+    "this system has no seccomp, or forbids its use."
+)
 
 
 def open_imported(
@@ -94,31 +98,33 @@ def _open(path: Path, allow_pickle: bool, source: str | None, target: str | None
 
 
 def _open_checkpoint(path: Path, source: str | None, target: str | None, heads: int | None) -> ImportedModel:
-    saved = with_tensors(read_torch_file(path, lambda key: key in CHECKPOINT_KEYS or "." in key))
+    file = open_torch_file(path, lambda key: key in CHECKPOINT_KEYS or "." in key)
+    saved = file.contents
     if is_fairseq(saved):
-        return open_fairseq(saved, path, source, target)
-    if is_tutorial(saved):
-        return open_tutorial(saved, path, heads)
-    keys = listed(saved, 4)
-    raise DirectoryError(
-        f"{path} is a checkpoint of neither fairseq nor the pytorch-seq2seq tutorial: its keys are {keys}."
-    )
+        imported = open_fairseq(saved, path, source, target)
+    elif is_tutorial(saved):
+        imported = open_tutorial(saved, path, heads)
+    else:
+        keys = listed(saved, 4)
+        raise DirectoryError(
+            f"{path} is a checkpoint of neither fairseq nor the pytorch-seq2seq tutorial: its keys are {keys}."
+        )
+    return imported if file.filtered else replace(imported, notes=[*imported.notes, UNFILTERED])
 
 
 def _find_checkpoint(path: Path) -> Path | None:
     """The checkpoint at a path: the file itself, or the best one of a directory."""
     if path.is_file():
         return path if path.suffix in PICKLE_SUFFIXES else None
-    files = [file for place in (path, path / "checkpoints") for file in sorted(place.glob("*"))]
-    checkpoints = [file for file in files if file.suffix in PICKLE_SUFFIXES]
-    best = [file for file in checkpoints if file.name in ("checkpoint_best.pt", "model.pt")]
+    places = (path, path / "checkpoints")
+    checkpoints = [file for place in places for file in sorted(place.glob("*")) if file.suffix in PICKLE_SUFFIXES]
     if not checkpoints:
         return None
-    if len(best or checkpoints) > 1:
+    best = [file for file in checkpoints if file.name in ("checkpoint_best.pt", "model.pt")] or checkpoints
+    if len(best) > 1:
         names = listed([file.name for file in checkpoints], 5)
         raise InputError(f"{path} has several checkpoints ({names}): give the path of one of them.")
-    chosen = (best or checkpoints)[0]
-    return inside(chosen.parent, chosen.name)
+    return inside(best[0].parent, best[0].name)
 
 
 def _may_be_marian(path: Path) -> bool:

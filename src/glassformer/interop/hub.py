@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 from glassformer.errors import InputError
+from glassformer.extras import install_command
 
 DOWNLOADED_FILES = ("*.json", "*.safetensors", "*.spm", "*.model", "merges.txt")
 """Patterns of the files to download; pickles and code are not downloaded."""
@@ -22,7 +23,7 @@ def from_hub(name: str) -> Path:
     except ImportError:
         raise InputError(
             f"There is no directory {name}. To download it from the Hugging Face hub, first run "
-            "`pip install 'glassformer[hub]'`."
+            f"{install_command('hub')}."
         ) from None
     try:
         return Path(hub.snapshot_download(name, allow_patterns=list(DOWNLOADED_FILES)))

@@ -1,6 +1,11 @@
 """Model card (README.md) of a converted or exported directory: origin, architecture, verification, usage."""
 
-from glassformer.model import Transformer
+from typing import TYPE_CHECKING
+
+from glassformer.model import ModelWeights
+
+if TYPE_CHECKING:
+    from glassformer.model import Transformer
 
 USAGE = {
     "glassformer": """```python
@@ -43,7 +48,7 @@ decoder = onnxruntime.InferenceSession("decoder.onnx")
 }
 
 
-def card(model: Transformer, title: str, origin: str, use: str, facts: dict[str, str]) -> str:
+def card(model: "Transformer | ModelWeights", title: str, origin: str, use: str, facts: dict[str, str]) -> str:
     """A model card; `facts` are more rows of its table."""
     config = model.config
     layers = f"{config.encoder_layers} + {config.decoder_layers} layers of width {config.d_model}"

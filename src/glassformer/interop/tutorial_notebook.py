@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from glassformer.interop.imported_model import ImportedModel
 from glassformer.interop.name_table import NameTable
-from glassformer.interop.untrusted_files import error_context, matrix_shape, renamed
+from glassformer.interop.untrusted_files import Weights, error_context, matrix_shape, renamed
 from glassformer.model import ModelConfig
 from glassformer.model.directory import with_weights
+from glassformer.model.saved_tensor import SavedTensor
 
 UNKNOWN, PAD, START, END = range(4)
 """Ids of the special tokens in the notebook's vocabularies."""
@@ -45,7 +44,7 @@ def is_tutorial(saved: Mapping[str, Any]) -> bool:
 
 def open_tutorial(saved: Mapping[str, Any], path: Path, heads: int | None = None) -> ImportedModel:
     """Import the notebook's state dict; `heads` is the notebook's number if not given."""
-    tensors = {name: tensor for name, tensor in saved.items() if isinstance(tensor, Tensor)}
+    tensors = {name: tensor for name, tensor in saved.items() if isinstance(tensor, SavedTensor)}
     weights = renamed(tensors, NAMES, path)
     model = with_weights(read_config(weights, path, heads or DEFAULT_HEADS), weights, where=path)
     notes = ["The file has no vocabulary: the model takes token ids, not text."]
@@ -56,7 +55,7 @@ def open_tutorial(saved: Mapping[str, Any], path: Path, heads: int | None = None
     return ImportedModel("pytorch-seq2seq tutorial", model, None, notes)
 
 
-def read_config(weights: Mapping[str, Tensor], path: Path, heads: int) -> ModelConfig:
+def read_config(weights: Weights, path: Path, heads: int) -> ModelConfig:
     """Our config, read from the shapes of the notebook's weights."""
 
     def shape(name: str) -> tuple[int, int]:

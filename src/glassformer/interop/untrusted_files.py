@@ -5,25 +5,27 @@ import os
 import re
 import reprlib
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from glassformer.errors import DataError, DirectoryError, SettingsError
 from glassformer.interop.name_table import NameTable
-from glassformer.interop.torch_file.torch_file_reader import SavedTensor
-from glassformer.model.directory import listed, read_weights
+from glassformer.model.directory import listed
+from glassformer.model.saved_tensor import FLOATS, SavedTensor
+from glassformer.model.weight_files import read_tensors
 from glassformer.settings import reject_constant, reject_duplicate_keys
 
 MAX_NON_WEIGHT_BYTES = 2**23
 """Size limit of a file other than weights: SentencePiece models of 256,000 pieces have 5 million bytes."""
 MAX_JSON_BYTES = 2**20
 """Size limit of settings. Parsed JSON may take 25 times its size; known settings files have under a tenth of this."""
-FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+Weights = dict[str, NDArray[np.float32]]
+"""Weights by our names."""
 SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -101,72 +103,68 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def read_safetensors(directory: Path) -> dict[str, Tensor]:
-    """Read all tensors of model.safetensors, or of the shards in its index; memory-mapped, not copied."""
+def read_safetensors(directory: Path) -> dict[str, SavedTensor]:
+    """Read all tensors of model.safetensors, or of the shards in its index."""
     index = directory / "model.safetensors.index.json"
     if not index.exists():
         return _tensors(inside(directory, "model.safetensors"))
     shards = read_json(inside(directory, index.name)).get("weight_map")
     if not isinstance(shards, dict) or not all(isinstance(name, str) for name in shards.values()):
         raise DirectoryError(f"{index} does not map each tensor to a file (weight_map).")
-    tensors: dict[str, Tensor] = {}
+    tensors: dict[str, SavedTensor] = {}
     for name in sorted(set(shards.values())):
-        shard = _tensors(inside(directory, name))
+        path = inside(directory, name)
+        shard = _tensors(path)
         if duplicates := tensors.keys() & shard.keys():
-            raise DirectoryError(
-                f"{directory / name} holds tensors that another shard holds too: {listed(duplicates)}."
-            )
+            raise DirectoryError(f"{path} holds tensors that another shard holds too: {listed(duplicates)}.")
         tensors |= shard
     if missing := shards.keys() - tensors.keys():
         raise DirectoryError(f"{index} lists tensors that none of its shards holds: {listed(missing)}.")
     return tensors
 
 
-def _tensors(path: Path) -> dict[str, Tensor]:
+def _tensors(path: Path) -> dict[str, SavedTensor]:
     file_size(path)  # rejects anything but a regular file
-    return read_weights(path)
-
-
-def with_tensors(saved: Any) -> Any:
-    """What `read_torch_file` returned, with tensors; they share its memory."""
-    if isinstance(saved, SavedTensor):
-        return torch.from_numpy(saved.array).view(getattr(torch, saved.dtype))
-    return {key: with_tensors(value) for key, value in saved.items()} if isinstance(saved, dict) else saved
+    return read_tensors(path)
 
 
 def renamed(
-    tensors: Mapping[str, Tensor], names: NameTable, where: Path, ignored: Iterable[str] = ()
-) -> dict[str, Tensor]:
+    tensors: Mapping[str, SavedTensor], names: NameTable, where: Path, ignored: Collection[str] = ()
+) -> Weights:
     """Another program's tensors under our names, in float32; unknown tensors are listed in one error."""
-    weights: dict[str, Tensor] = {}
+    weights: Weights = {}
     unknown = []
-    ignored = set(ignored)
     for name, tensor in tensors.items():
         if name in ignored:
             continue
         ours = names.ours(str(name))  # a key of a checkpoint may have any type
         if ours is None:
             unknown.append(str(name))
-        elif ours in weights and not torch.equal(weights[ours], tensor.float()):
+        elif ours in weights and not np.array_equal(weights[ours], _float32(tensor)):
             raise DirectoryError(f"{where} holds conflicting versions of one tensor, among them {listed([name])}.")
         elif tensor.dtype not in FLOATS:
             raise DirectoryError(f"{where} holds {listed([name])} as {tensor.dtype}: save it again in float32.")
         else:
-            weights[ours] = tensor.float()
+            weights[ours] = _float32(tensor)
     if unknown:
         raise DirectoryError(f"{where} holds tensors that this kind of model does not have: {listed(unknown)}.")
     return weights
 
 
-def tensors_equal(weights: Mapping[str, Tensor], one: str, other: str) -> bool:
+def _float32(tensor: SavedTensor) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):  # an infinite weight is found, and named, when it is packed
+        return tensor.values.astype(np.float32, copy=False)
+
+
+def tensors_equal(weights: Mapping[str, NDArray[np.float32]], one: str, other: str) -> bool:
     """Whether two tensors, given by name, are present and equal."""
     first, second = weights.get(one), weights.get(other)
-    return first is not None and second is not None and torch.equal(first, second)
+    return first is not None and second is not None and np.array_equal(first, second)
 
 
-def matrix_shape(weights: Mapping[str, Tensor], name: str, where: Path | str) -> tuple[int, int]:
+def matrix_shape(weights: Mapping[str, NDArray[np.float32]], name: str, where: Path | str) -> tuple[int, int]:
     """Rows and columns of a required matrix."""
-    if name not in weights or weights[name].dim() != 2:
+    if name not in weights or weights[name].ndim != 2:
         raise DirectoryError(f"{where} lacks the matrix {name}.")
     rows, columns = weights[name].shape
     return rows, columns

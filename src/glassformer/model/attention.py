@@ -70,12 +70,7 @@ class Attention(nn.Module):
         q = split_heads(self.q_proj(self.input(x)), self.n_heads)
         q = self.q(q if rotation is None else rotate(q, rotation))
         context = F.scaled_dot_product_attention(
-            q,
-            k,
-            v,
-            attn_mask=_mask(visible, bias),
-            dropout_p=self.dropout if self.training else 0.0,
-            scale=self.scale,
+            q, k, v, attn_mask=_mask(visible, bias), dropout_p=self.dropout if self.training else 0.0, scale=self.scale
         )
         if self.scores.has_listeners or self.weights.has_listeners:
             changed = self._explicit(q, k, v, visible, bias)

@@ -111,7 +111,7 @@ class ModelConfig(Settings):
     @property
     def max_tokens(self) -> int | None:
         """Maximum length of a sentence in tokens; None if unlimited."""
-        from glassformer.model.positions import position_kind  # which needs this module
+        from glassformer.model.position_kinds import position_kind  # which needs this module
 
         return position_kind(self).max_tokens(self)
 
@@ -155,7 +155,7 @@ class ModelConfig(Settings):
                 yield (f"{name} = {getattr(self, name)} is outside a vocabulary of {size} tokens (0 to {size - 1}).")
         if self.pad_id == self.eos_id:
             yield f"pad_id and eos_id are both {self.pad_id}, so the end of a sentence would count as padding."
-        from glassformer.model.positions import position_problems  # which needs this module
+        from glassformer.model.position_kinds import position_problems  # which needs this module
 
         yield from position_problems(self)
 

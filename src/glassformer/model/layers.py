@@ -3,6 +3,8 @@
 `DecoderLayer` shows whose W_K and W_V cross-attention uses. Independent of embeddings, stacks and decoding loops.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -12,8 +14,15 @@ from glassformer.model.config import ModelConfig
 from glassformer.model.decoder_state import KVCache, Past, RecurrentState
 from glassformer.model.dims import Bool, Float, Tensor
 from glassformer.model.dropout import dropout
-from glassformer.model.positions import position_kind
+from glassformer.model.positions import relative_bias
 from glassformer.model.tap import Tap
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu-tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "silu": F.silu,
+}
 
 
 class Norm(nn.Module):
@@ -68,26 +77,10 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
         x = self.input(x)
-        hidden = self.up_proj(x)
-        if self.gate_proj is None:
-            hidden = activate(hidden, self.activation)
-        else:
-            hidden = activate(self.gate_proj(x), self.activation) * hidden
+        act, up = ACTIVATIONS[self.activation], self.up_proj(x)
+        hidden = act(up) if self.gate_proj is None else act(self.gate_proj(x)) * up
         hidden = dropout(self.hidden(hidden), self.dropout, self.training)
         return self.output(self.down_proj(hidden))
-
-
-def activate(x: Tensor, kind: str) -> Tensor:
-    match kind:
-        case "relu":
-            return F.relu(x)
-        case "gelu":
-            return F.gelu(x)
-        case "gelu-tanh":
-            return F.gelu(x, approximate="tanh")
-        case "silu":
-            return F.silu(x)
-    raise AssertionError(kind)
 
 
 class Recurrence(nn.Module):
@@ -130,7 +123,7 @@ class EncoderLayer(nn.Module):
         self.self_attention_norm = AddNorm(config, "S")
         self.feed_forward = FeedForward(config, "S")
         self.feed_forward_norm = AddNorm(config, "S")
-        self.relative_bias = position_kind(config).layer_bias(config, True, "S")
+        self.relative_bias = relative_bias(config, "layer", True, "S")
         self.hidden = Tap("B S D")
 
     def forward(
@@ -164,7 +157,7 @@ class DecoderLayer(nn.Module):
         self.cross_attention_norm = AddNorm(config, "T")
         self.feed_forward = FeedForward(config, "T")
         self.feed_forward_norm = AddNorm(config, "T")
-        self.relative_bias = position_kind(config).layer_bias(config, False, "T")
+        self.relative_bias = relative_bias(config, "layer", False, "T")
         self.hidden = Tap("B T D")
 
     def forward(

@@ -5,6 +5,7 @@ from typing import Any
 from glassformer.errors import SettingsError
 from glassformer.model.config import ModelConfig
 
+_LAPTOP = {"vocab_size": 8_000, "norm_first": True}  # pre-norm, because it trains without careful warm-up
 PRESETS: dict[str, dict[str, Any]] = {
     # "Attention Is All You Need", table 3; about 37,000 tokens shared by English and German (section 5.1).
     "paper-base": {"vocab_size": 37_000},
@@ -25,25 +26,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "attention_dropout": 0.1,
         "activation_dropout": 0.1,
     },
-    # For a laptop. Pre-norm, because it trains without careful warm-up.
-    "tiny": {
-        "vocab_size": 8_000,
-        "d_model": 128,
-        "n_heads": 4,
-        "d_ff": 256,
-        "encoder_layers": 4,
-        "decoder_layers": 4,
-        "norm_first": True,
-    },
-    "small": {
-        "vocab_size": 8_000,
-        "d_model": 256,
-        "n_heads": 8,
-        "d_ff": 1024,
-        "encoder_layers": 3,
-        "decoder_layers": 3,
-        "norm_first": True,
-    },
+    "tiny": {**_LAPTOP, "d_model": 128, "n_heads": 4, "d_ff": 256, "encoder_layers": 4, "decoder_layers": 4},
+    "small": {**_LAPTOP, "d_model": 256, "n_heads": 8, "d_ff": 1024, "encoder_layers": 3, "decoder_layers": 3},
 }
 
 

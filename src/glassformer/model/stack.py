@@ -13,7 +13,7 @@ from glassformer.model.config import ModelConfig
 from glassformer.model.dims import Bool, Float, Int, Tensor
 from glassformer.model.dropout import dropout
 from glassformer.model.layers import DecoderLayer, EncoderLayer, Norm
-from glassformer.model.positions import RelativeBias, position_kind
+from glassformer.model.positions import RelativeBias, added_positions, relative_bias, rotations
 from glassformer.model.tap import Tap
 
 
@@ -62,10 +62,10 @@ class Stack(nn.Module, Generic[Layer]):
         super().__init__()
         self.config = config
         self.embedding = Embedding(config, vocab_size, length)
-        self.position = position_kind(config).added(config, length)
+        self.position = added_positions(config, length)
         self.embedding_norm = Norm(config, length) if config.embedding_norm else None
         self.input = Tap(f"B {length} D")
-        self.relative_bias = position_kind(config).stack_bias(config, bidirectional, length)
+        self.relative_bias = relative_bias(config, "stack", bidirectional, length)
         self.layers = cast("Sequence[Layer]", nn.ModuleList(layers))  # the type of a ModuleList has no element type
         self.final_norm = Norm(config, length) if config.norm_first else None
 
@@ -88,7 +88,7 @@ class Stack(nn.Module, Generic[Layer]):
 
     def position_terms(self, first: int, queries: int, like: Tensor) -> list[PositionTerms]:
         """Position terms of each layer, for queries at first, first + 1, ... and keys from 0 to the last query."""
-        rotation = position_kind(self.config).rotation(self.config, first, queries, like)
+        rotation = rotations(self.config, first, queries, like)
         biases = [bias(first, queries, first + queries) for bias in self.relative_biases] or [None]
         return [PositionTerms(bias, rotation) for bias in biases] * (len(self.layers) // len(biases))
 

@@ -61,10 +61,7 @@ class Transformer(nn.Module):
         return self.memory(self.encoder(source_ids, source_visible))
 
     def decode(
-        self,
-        target_ids: Int[Tensor, "B T"],
-        memory: Float[Tensor, "B S D"],
-        source_visible: Bool[Tensor, "B S"],
+        self, target_ids: Int[Tensor, "B T"], memory: Float[Tensor, "B S D"], source_visible: Bool[Tensor, "B S"]
     ) -> Float[Tensor, "B T D"]:
         """Decode all target positions at once: one vector per position; `project` turns them into logits."""
         _check_rows(target_ids, source_visible)
@@ -95,12 +92,6 @@ class Transformer(nn.Module):
         """Next-token logits after the newest tokens (usually one per sentence), which extend `state` in place."""
         _check_rows(target_ids, state.source_visible)
         return self.project(self.decoder(target_ids, state.source, state.source_visible, state.past))
-
-
-def n_parameters(config: ModelConfig) -> int:
-    """Number of trainable parameters of a model of this config, without allocating them."""
-    with torch.device("meta"):
-        return Transformer(config).n_parameters
 
 
 def _check_rows(target_ids: Tensor, source_visible: Tensor) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -13,10 +14,12 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from glassformer import __version__, figure_catalogue
-from glassformer.errors import GlassformerError
-from glassformer.inspection.tracing.trace_manifest import group_layers, weights_of
-from glassformer.server import figure_routes, page_routes, pronoun_routes, trace_routes, translate_routes
+from glassformer.errors import GlassformerError, MissingPackageError
+from glassformer.inspection.tracing.tensor_groups import group_layers
+from glassformer.model.parameter_shapes import parameter_shapes
+from glassformer.server import page_routes, translate_routes
 from glassformer.server.http_errors import ClientDisconnectedError, HTTPError, printable
+from glassformer.server.inspection_routes import InspectionRoutes
 from glassformer.server.language_pairs import AUTO
 from glassformer.server.load_shedding import TRANSLATE_PATHS
 from glassformer.server.middleware import INTERNAL_ERROR, AccessPolicy, ProtectionMiddleware, RouteKey
@@ -53,21 +56,13 @@ def make_app(state: ServerState, hosts: Sequence[str] = ()) -> ProtectionMiddlew
     _add_status_routes(app, state)
     translation = translate_routes.routes(state)
     app.include_router(translation)
-    app.include_router(trace_routes.routes(state))
-    app.include_router(figure_routes.routes(state))
-    app.include_router(pronoun_routes.routes(state))
-    app.openapi = lambda: _openapi(app, state)  # type: ignore[method-assign]
-    model_name = state.service.served.name
-    app.include_router(
-        page_routes.routes(page_routes.page_files(), model_name, __version__, app.openapi, state.read_pool)
-    )
-    policy = AccessPolicy(
-        state.limits,
-        state.metrics,
-        state.keys,
-        tuple(host.lower() for host in hosts),
-        is_full=state.translate_pool.is_full,
-    )
+    inspection = InspectionRoutes(app, state)
+    app.router.routes.append(inspection)
+    app.openapi = lambda: _openapi(app, inspection)  # type: ignore[method-assign]
+    name, files = state.service.served.name, page_routes.page_files()
+    app.include_router(page_routes.routes(files, name, __version__, app.openapi, state.read_pool))
+    names = tuple(host.lower() for host in hosts)
+    policy = AccessPolicy(state.limits, state.metrics, state.keys, names, is_full=state.translate_pool.is_full)
     return ProtectionMiddleware(app, policy, direct_endpoints([*app.routes, *translation.routes]))
 
 
@@ -118,27 +113,33 @@ def _add_status_routes(app: FastAPI, state: ServerState) -> None:
         return PlainTextResponse(state.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     @app.get(
-        "/api/model", responses=responses(401), summary="The model's configuration, parameters, limits and figures."
+        "/api/model",
+        responses=responses(401),
+        summary="The model's configuration, weights, engine, limits and figures.",
     )
     async def model(request: Request) -> Response:
         return await state.read_pool.run(request, lambda: JSONResponse(model_info()))
 
     def model_info() -> dict[str, Any]:
+        config = served.translator.config
+        parameters = {name: (shape, True) for name, shape in parameter_shapes(config, every_name=True).items()}
         return {
             "name": served.name,
             "version": __version__,
-            "config": served.translator.model.config.model_dump(mode="json"),
-            "parameters": [
-                group.model_dump(exclude_none=True) for group in group_layers(weights_of(served.translator.model), {})
-            ],
+            "engine": asdict(state.service.engine),
+            "config": config.model_dump(mode="json"),
+            "parameters": [group.model_dump(exclude_none=True) for group in group_layers(parameters, {})],
+            "shortlist": served.translator.uses_shortlist,
             "languages": [AUTO, *(language["code"] for language in state.service.languages.listed())],
             "limits": state.limits.model_dump(mode="json"),
             "figures": figure_catalogue.for_explorer(),
         }
 
 
-def _openapi(app: FastAPI, state: ServerState) -> dict[str, Any]:
+def _openapi(app: FastAPI, inspection: InspectionRoutes) -> dict[str, Any]:
     if app.openapi_schema is None:
+        inspection.add()
+        state = inspection.state
         app.openapi_schema = describe(app, state.limits, bool(state.keys))
     return app.openapi_schema
 
@@ -156,7 +157,7 @@ def as_http_error(error: Exception) -> HTTPError:
     if isinstance(error, HTTPException):
         return HTTPError(error.status_code, ROUTING_ERRORS.get(error.status_code, f"{error.detail}."))
     if isinstance(error, GlassformerError):
-        return HTTPError(422, str(error))
+        return HTTPError(501 if isinstance(error, MissingPackageError) else 422, str(error))
     return HTTPError(422, "A parameter in the URL is invalid.")
 
 

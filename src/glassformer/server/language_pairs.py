@@ -64,10 +64,7 @@ class LanguagePairs:
                 for code in self.known
             ]
         source, target = self.named or ("source", "target")
-        return [
-            {"code": source, "name": source, "targets": [target]},
-            {"code": target, "name": target, "targets": []},
-        ]
+        return [{"code": source, "name": source, "targets": [target]}, {"code": target, "name": target, "targets": []}]
 
     def detected(self) -> dict[str, object] | None:
         """The source language of a model of one pair, with confidence 0: nothing is really detected."""

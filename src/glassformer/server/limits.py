@@ -19,7 +19,7 @@ class Limits(Settings):
     header_seconds: Seconds = 8
     """Time for a request's headers, from the connection or their first byte; then the connection is closed."""
     header_bytes: Annotated[int, Field(ge=1024)] = 16 * 1024
-    """Size of a request's headers; more is answered with 431 or 400."""
+    """Size of a request's URL and headers, or of its trailers; more is answered with 431."""
     body_seconds: Seconds = 8
     """Time for a request's body, counted from its headers; then 408."""
     body_bytes: Count = 512 * 1024
@@ -38,6 +38,9 @@ class Limits(Settings):
     """Texts per request; more are answered with 413."""
     characters: Count = 20_000
     """Characters in all texts of a request; more are answered with 413."""
+    beam_tokens: Count = 100_000
+    """Tokens in all texts of a request, times the beam size; more are answered with 413. A pronoun analysis
+    translates its text as often as this allows, within `pronoun_translations`."""
     beam: Annotated[int, Field(ge=1, le=1000)] = 16
     """Largest beam size; a larger one is answered with 422."""
     n_best: Annotated[int, Field(ge=1, le=1000)] = 16

@@ -1,7 +1,7 @@
 """Counters, gauges and histograms in Prometheus's text format. Knows nothing about what is counted."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 LATENCY_BUCKETS_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 BATCH_SIZE_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -40,6 +40,19 @@ class MetricGauge:
 
     def lines(self) -> list[str]:
         return [f"{self.name} {format_number(self._read())}"]
+
+
+class MetricInfo:
+    """Prometheus info metric: the value 1, whose labels say what does not change."""
+
+    kind = "gauge"
+
+    def __init__(self, name: str, meaning: str, labels: Mapping[str, str | None]) -> None:
+        self.name, self.meaning = name, meaning
+        self._labels = tuple((label, value) for label, value in labels.items() if value is not None)
+
+    def lines(self) -> list[str]:
+        return [f"{self.name}{format_labels(self._labels)} 1"]
 
 
 class MetricHistogram:
@@ -97,14 +110,17 @@ class Metrics:
             "glassformer_batch_sentences", "Sentences per batched search step.", BATCH_SIZE_BUCKETS, lock
         )
         self.tokens = MetricCounter("glassformer_tokens_total", "Source tokens read and target tokens written.", lock)
-        self.gauges: list[MetricGauge] = []
+        self.gauges: list[MetricGauge | MetricInfo] = []
 
     def gauge(self, name: str, meaning: str, read: Callable[[], float]) -> None:
         self.gauges.append(MetricGauge(f"glassformer_{name}", meaning, read))
 
+    def info(self, name: str, meaning: str, labels: Mapping[str, str | None]) -> None:
+        self.gauges.append(MetricInfo(f"glassformer_{name}_info", meaning, labels))
+
     def text(self) -> str:
         """All metrics in Prometheus's text format."""
-        metrics: list[MetricCounter | MetricGauge | MetricHistogram] = [
+        metrics: list[MetricCounter | MetricGauge | MetricHistogram | MetricInfo] = [
             *(metric for metric in vars(self).values() if isinstance(metric, (MetricCounter, MetricHistogram))),
             *self.gauges,
         ]

@@ -67,7 +67,9 @@ def _request_bodies(document: dict[str, Any]) -> list[type[BaseModel]]:
     operations = [operation for methods in document["paths"].values() for operation in methods.values()]
     contents = [operation["requestBody"]["content"] for operation in operations if "requestBody" in operation]
     names = {kind["schema"]["$ref"].removeprefix(SCHEMAS) for content in contents for kind in content.values()}
-    return [getattr(bodies, name) for name in sorted(names)]
+    from glassformer.server import what_if_schemas  # imports PyTorch
+
+    return [getattr(bodies, name, None) or getattr(what_if_schemas, name) for name in sorted(names)]
 
 
 def _add_error_responses(operation: dict[str, Any]) -> None:

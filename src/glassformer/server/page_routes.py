@@ -63,9 +63,7 @@ def routes(
 
     @router.get("/")
     async def page() -> Response:
-        if "/" in table:
-            return _page(table["/"])
-        return _page(PageFile(_welcome(model, version).encode(), MEDIA_TYPES[".html"]))
+        return _page(table["/"]) if "/" in table else _html_page(_welcome(model, version))
 
     @router.get("/assets/{name:path}")
     async def asset(name: str) -> Response:
@@ -76,9 +74,7 @@ def routes(
 
     @router.get("/docs")
     async def docs(request: Request) -> Response:
-        return await read_pool.run(
-            request, lambda: _page(PageFile(docs_page(describe()).encode(), MEDIA_TYPES[".html"]))
-        )
+        return await read_pool.run(request, lambda: _html_page(docs_page(describe())))
 
     @router.get("/openapi.json")
     async def openapi(request: Request) -> Response:
@@ -90,6 +86,10 @@ def routes(
 def _page(file: PageFile) -> Response:
     headers = {"content-security-policy": PAGE_POLICY, "cache-control": "no-cache"}
     return Response(file.content, headers=headers, media_type=file.media_type)
+
+
+def _html_page(text: str) -> Response:
+    return _page(PageFile(text.encode(), MEDIA_TYPES[".html"]))
 
 
 def _html(title: str, body: str) -> str:

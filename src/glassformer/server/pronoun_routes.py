@@ -44,40 +44,22 @@ def analyse_pronoun(state: ServerState, body: PronounRequest, ticket: Ticket) ->
         raise HTTPError(422, "The text is blank. Send a sentence with a pronoun.")
     search = Beam(size=state.service.beam(None))
     translator = state.service.translator(body.source_language, body.target_language, search, ticket)
-    check_length(state.limits, len(translator.tokenizer.encode(body.text, "source")))
     swap = None if body.swap is None else (body.swap.old, body.swap.new)
-    if swap is not None:
-        check_length(state.limits, len(translator.tokenizer.encode(" ".join([body.text, swap[1]]), "source")))
-    limit = state.limits.pronoun_translations
-    tries = tries_within(limit, body.text, body.word, body.candidates, swap is not None)
+    longest = body.text if swap is None else f"{body.text} {swap[1]}"
+    tokens = len(translator.tokenizer.encode(longest, "source"))
+    check_length(state.limits, tokens)
+    most = min(state.limits.pronoun_translations, state.limits.beam_tokens // (tokens * search.size))
+    tries = tries_within(most, body.text, body.word, body.candidates, swap is not None)
     result = inspect(translator).resolve_pronoun(body.text, body.word, body.candidates, swap, tries=tries)
     readings = [_reading(reading) for reading in result.readings]
     return PronounResponse(swap=result.swap, swap_searched=result.swap_searched, tries=tries, readings=readings)
 
 
 def _reading(reading: PronounReading) -> PronounReadingOut:
-    return PronounReadingOut(
-        source=reading.source,
-        translation=reading.translation,
-        word=reading.word,
-        candidates=reading.candidates,
-        pronoun=reading.pronoun,
-        scores=reading.scores,
-        own_pronouns=reading.own_pronouns,
-        evidence=[_row(row) for row in reading.evidence],
-        verdict=reading.verdict,
-        votes=reading.votes,
-        preference=reading.preference,
-        in_words=reading.in_words,
-    )
+    fields = {name: getattr(reading, name) for name in PronounReadingOut.model_fields}
+    return PronounReadingOut(**fields | {"evidence": [_row(row) for row in reading.evidence]})
 
 
 def _row(row: PronounEvidence) -> EvidenceRow:
-    return EvidenceRow(
-        kind=row.kind,
-        name=row.name.strip(),
-        values=row.values,
-        counted=row.votes,
-        points_to=row.points_to,
-        note=row.note,
-    )
+    own = {"name": row.name.strip(), "counted": row.votes}
+    return EvidenceRow(**own, **{name: getattr(row, name) for name in EvidenceRow.model_fields if name not in own})

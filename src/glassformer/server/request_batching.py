@@ -50,14 +50,13 @@ class Job(SearchTask):
 class Ticket:
     """One request's handle on the `Batcher`: an engine for the request's `Translator` that can be cancelled."""
 
-    def __init__(self, batcher: "Batcher") -> None:
+    def __init__(self, batcher: "Batcher", max_beam_tokens: int | None = None) -> None:
+        """`max_beam_tokens`: maximum number of source tokens times beam size; None where another limit applies."""
         engine = batcher.engine
-        self.max_tokens, self.workers, self.tasks, self.open = (
-            engine.max_tokens,
-            engine.workers,
-            engine.tasks,
-            engine.open,
-        )
+        self.max_beam_tokens = max_beam_tokens
+        self.max_tokens, self.workers = engine.max_tokens, engine.workers
+        self.tasks, self.open = engine.tasks, engine.open
+        self.score, self.attention = engine.score, engine.attention
         self._batcher = batcher
         self.failed: BaseException | None = None
         self.results: list[list[Hypothesis]] = []
@@ -66,6 +65,13 @@ class Ticket:
 
     def search(self, requests: Sequence[Request], search: SearchSettings) -> list[list[Hypothesis]]:
         """Search a request's sentences, after waiting in the queue; returns the hypotheses of each, best first."""
+        tokens, limit = sum(len(request.source) for request in requests), self.max_beam_tokens
+        if limit is not None and tokens * search.width > limit:
+            raise HTTPError(
+                413,
+                f"The request has {tokens:,} tokens; with beam size {search.width}, at most {limit // search.width:,} "
+                "are allowed. Send less text, or use a smaller beam.",
+            )
         return self._batcher.search(self, requests, search)
 
     def cancel(self, why: BaseException) -> None:

@@ -20,6 +20,8 @@ FLAG = {"enum": ["0", "1", "false", "true", ""]}
 """OpenAPI schema of a boolean query parameter: the values that `flag` accepts."""
 MAX_FORM_FIELDS = 100
 """Maximum number of fields in a form; the forms of this API have a handful."""
+MAX_DIGITS = 100
+"""Maximum number of digits of a whole number in a body."""
 MAX_INLINE_BYTES = 16 * 1024
 """Maximum size of a body parsed in the event loop; larger ones are parsed in a thread, so as not to block it."""
 
@@ -66,16 +68,30 @@ def from_json(body: bytes, content_type: str) -> dict[str, Any]:
     if content_type != JSON:
         raise HTTPError(415, f"Content-Type {content_type!r} is not supported. Send {JSON}.")
     try:
-        table = json.loads(body.decode(), object_pairs_hook=reject_duplicate_keys, parse_constant=reject_constant)
+        table = json.loads(
+            body.decode(),
+            object_pairs_hook=reject_duplicate_keys,
+            parse_constant=reject_constant,
+            parse_int=_parse_int,
+        )
     except UnicodeDecodeError as error:
         raise HTTPError(400, f"The body is not UTF-8: byte {error.start} cannot be decoded.") from None
     except RecursionError:
         raise HTTPError(400, "The body is nested too deeply.") from None
-    except ValueError as error:
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise HTTPError(400, f"The body is not valid JSON: it cannot be read from {place} on.") from None
+    except ValueError as error:  # from one of the hooks
         raise HTTPError(400, f"The body is not valid JSON: {error}.") from None
     if not isinstance(table, dict):
         raise HTTPError(422, "The body must be a JSON object with named options.")
     return table
+
+
+def _parse_int(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"a number has {len(digits):,} digits, more than {MAX_DIGITS}")
+    return int(digits)
 
 
 def from_form(body: bytes) -> dict[str, Any]:
@@ -86,14 +102,10 @@ def from_form(body: bytes) -> dict[str, Any]:
         raise HTTPError(400, f"The body is not UTF-8: byte {error.start} cannot be decoded.") from None
     except ValueError:
         raise HTTPError(400, f"The form has more than {MAX_FORM_FIELDS} fields.") from None
-    table: dict[str, Any] = {}
+    table: dict[str, list[str]] = {}
     for name, value in pairs:
-        if name in table:
-            several = table[name]
-            table[name] = [*several, value] if isinstance(several, list) else [several, value]
-        else:
-            table[name] = value
-    return table
+        table.setdefault(name, []).append(value)
+    return {name: values if len(values) > 1 else values[0] for name, values in table.items()}
 
 
 def flag(name: str, text: str | None) -> bool:

@@ -5,8 +5,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from glassformer.inspection.interventions.changes import AnyChange
-from glassformer.inspection.tracing.trace_manifest import Manifest
 from glassformer.settings import Settings
 
 
@@ -36,11 +34,18 @@ FormCount = Annotated[
     ),
 ]
 Index = Annotated[int, Field(ge=0, le=2**31 - 1)]
-Width = Annotated[int, Field(ge=1, le=1000)]
+Width = Annotated[int, Field(ge=1)]
+"""Beam size or number of translations; its upper bound is the server's limit, checked with the request."""
 Exponent = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)]
 
 
-class TranslateRequest(Settings):
+class RequestBody(Settings):
+    """Base class of request bodies: the strings below their fields are descriptions in the OpenAPI document."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class TranslateRequest(RequestBody):
     """Request body of `POST /api/translate`."""
 
     text: Text | list[Text]
@@ -63,7 +68,7 @@ class TranslateRequest(Settings):
     """Language to translate into, for multilingual models."""
 
 
-class TraceRequest(Settings):
+class TraceRequest(RequestBody):
     """Request body of `POST /api/explore`."""
 
     text: Text
@@ -82,7 +87,7 @@ class TraceRequest(Settings):
     """Language of the translation, for multilingual models."""
 
 
-class Replacement(Settings):
+class Replacement(RequestBody):
     """Replaces a word of the source."""
 
     old: Text
@@ -99,30 +104,14 @@ class ReplaceWord(Replacement):
     kind: Literal["replace-word"] = "replace-word"
 
 
-class BeginWith(Settings):
+class BeginWith(RequestBody):
     """Forces the translation to begin with a text."""
 
     kind: Literal["begin-with"] = "begin-with"
     text: Text
 
 
-class WhatIfRequest(BaseModel):
-    """Request body of `POST /api/explore/{id}/what-if`."""
-
-    # Not a `Settings`: each change reports what is wrong with its own options.
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
-
-    changes: list[Annotated[AnyChange | ReplaceWord | BeginWith, Field(discriminator="kind")]] = Field(
-        default_factory=list
-    )
-    """Interventions in order, such as removed heads and attention edges; see `inspection.interventions.changes`."""
-    replace: list[Replacement] = Field(default_factory=list)
-    """Source words to replace, after all `changes`."""
-    reference: Text | None = None
-    """Reference translation. If given, chrF before and after the changes is returned."""
-
-
-class PronounRequest(Settings):
+class PronounRequest(RequestBody):
     """Request body of `POST /api/pronoun`."""
 
     text: Text
@@ -224,24 +213,6 @@ class ErrorResponse(BaseModel):
 
     error: str
     """Error message of one or two sentences: what was found, and what to do."""
-
-
-class WhatIfResponse(BaseModel):
-    """Response of a what-if: the effect of the changes on the translation."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    id: str
-    """Id of the new trace, made with the changes applied."""
-    manifest: Manifest
-    changed_words: list[tuple[str, str]]
-    """Words of the translation before the changes, and those in their place after."""
-    original_log_probabilities: list[float | None]
-    """Log-probabilities that the changed model gives to the tokens of the original translation."""
-    differences: list[float | None]
-    """By how much the log-probability of each token of the original translation rose, in nats."""
-    chrf: tuple[float, float] | None = None
-    """chrF against the reference before and after the changes, from 0 to 100."""
 
 
 class HeadImportance(BaseModel):

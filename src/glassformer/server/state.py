@@ -1,9 +1,10 @@
 """Application state shared by all routes: the model, the worker pools, stored traces, and bytes being sent."""
 
 import secrets
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from glassformer.hardware import lower_thread_priority
-from glassformer.inspection.tracing.trace_manifest import Manifest, manifest, weights_of
 from glassformer.server.api_keys import APIKeys
 from glassformer.server.http_responses import OutgoingBytes
 from glassformer.server.limits import Limits
@@ -11,6 +12,9 @@ from glassformer.server.metrics import Metrics
 from glassformer.server.trace_store import StoredTrace, TraceStore
 from glassformer.server.translation_service import ServedModel, TranslationService
 from glassformer.server.worker_pool import WorkerPool
+
+if TYPE_CHECKING:
+    from glassformer.inspection.tracing.trace_manifest import Manifest
 
 READ_THREADS = 2
 """Number of threads that copy parts of tensors."""
@@ -35,6 +39,7 @@ class ServerState:
         self.outgoing = OutgoingBytes(limits.sending_bytes)
         self.boot = secrets.token_hex(8)
         """ETag of this start of the server, so that a browser does not reuse what it cached from another model."""
+        self.metrics.info("engine", "The engine that translates.", asdict(self.service.engine))
         for name, meaning, read in (
             ("requests_under_way", "Translation requests waiting or running.", lambda: self.translate_pool.count),
             ("traces_under_way", "Traces, what-ifs, figures waiting or running.", lambda: self.trace_pool.count),
@@ -46,8 +51,10 @@ class ServerState:
         ):
             self.metrics.gauge(name, meaning, read)
 
-    def manifest_of(self, stored: StoredTrace) -> Manifest:
+    def manifest_of(self, stored: StoredTrace) -> "Manifest":
         """The manifest of a stored trace: everything but its numbers."""
+        from glassformer.inspection.tracing.trace_manifest import manifest, weights_of
+
         model = self.service.served.translator.model
         return manifest(stored.identity, stored.trace, weights_of(model), stored.tokenizer)
 

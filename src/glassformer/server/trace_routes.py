@@ -20,11 +20,12 @@ from glassformer.server.http_errors import HTTPError
 from glassformer.server.http_responses import IMMUTABLE, LargeResponse, attachment, check_file_size, json_response
 from glassformer.server.openapi import TRACE_ERRORS, request_body
 from glassformer.server.request_parsing import FLAG, flag, read_body
-from glassformer.server.schemas import HeadRanking, TraceRequest, WhatIfRequest, WhatIfResponse
+from glassformer.server.schemas import HeadRanking, TraceRequest
 from glassformer.server.state import ServerState
 from glassformer.server.tensor_slices import cut, summary
 from glassformer.server.trace_limits import check_ids, check_length
 from glassformer.server.trace_store import StoredTrace
+from glassformer.server.what_if_schemas import WhatIfRequest, WhatIfResponse
 from glassformer.server.what_if_service import CancellationToken, rank_heads, run_what_if, texts_of
 from glassformer.translator import Translator
 

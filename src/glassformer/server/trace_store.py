@@ -4,10 +4,13 @@ import secrets
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from glassformer.data import AnyTokenizer, IdsOnly
-from glassformer.inspection import Trace
 from glassformer.server.http_errors import HTTPError
+
+if TYPE_CHECKING:
+    from glassformer.inspection import Trace
 
 
 @dataclass(frozen=True)
@@ -15,7 +18,7 @@ class StoredTrace:
     """A stored trace, with its id and what later requests about it need."""
 
     identity: str
-    trace: Trace
+    trace: "Trace"
     tokenizer: AnyTokenizer | IdsOnly
     size: int
 
@@ -36,7 +39,7 @@ class TraceStore:
         """Size of all stored traces in bytes."""
         return sum(stored.size for stored in list(self._traces.values()))
 
-    def add(self, trace: Trace, tokenizer: AnyTokenizer | IdsOnly) -> StoredTrace:
+    def add(self, trace: "Trace", tokenizer: AnyTokenizer | IdsOnly) -> StoredTrace:
         stored = StoredTrace(secrets.token_urlsafe(12), trace, tokenizer, size_of(trace))
         if stored.size > self.max_bytes:
             raise HTTPError(
@@ -60,6 +63,6 @@ class TraceStore:
             return self._traces[identity]
 
 
-def size_of(trace: Trace) -> int:
+def size_of(trace: "Trace") -> int:
     """Size of a trace's tensors in bytes, each counted once."""
     return sum(trace[name].nbytes for name in trace if name not in trace.about.same)

@@ -36,7 +36,7 @@ def routes(state: ServerState) -> APIRouter:
         body = await read_body(request, TranslateRequest)
         service.check_size([body.text] if isinstance(body.text, str) else body.text)
         service.check_width(body.beam, body.n_best)
-        ticket = Ticket(service.batcher)
+        ticket = Ticket(service.batcher, state.limits.beam_tokens)
         return await state.translate_pool.run(
             request, lambda: json_response(service.translate(body, ticket)), ticket.cancel
         )
@@ -55,8 +55,10 @@ def routes(state: ServerState) -> APIRouter:
             raise HTTPError(400, f"{body.format} format is not supported. This server translates plain text.")
         texts = [body.q] if isinstance(body.q, str) else body.q
         service.check_size(texts)
-        service.check_width(1, 1 + body.alternatives)
-        ticket = Ticket(service.batcher)
+        alternatives, limit = body.alternatives, state.limits.n_best - 1
+        if alternatives > limit:
+            raise HTTPError(422, f"alternatives = {alternatives} is larger than this server's limit of {limit}.")
+        ticket = Ticket(service.batcher, state.limits.beam_tokens)
 
         def work() -> Response:
             translations = service.translate_lines(texts, 1 + body.alternatives, body.source, body.target, ticket)

@@ -1,23 +1,18 @@
 """Translation service: requests of many clients translated by one model. Of HTTP it knows only the errors."""
 
+import math
 import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from glassformer.data import IdsOnly
+from glassformer.data.word_spans import WordPair
 from glassformer.decoding import Beam, SearchSettings
-from glassformer.engine import EngineOptions
+from glassformer.decoding.alignment_choice import AlignmentHeads, read_alignment_heads
+from glassformer.decoding.attention_links import Link
+from glassformer.engine import EngineOptions, describe_engine
 from glassformer.errors import InputError
-from glassformer.inspection.alignment.word_alignment import (
-    AlignmentHeads,
-    Link,
-    WordPair,
-    align_ids,
-    read_alignment_heads,
-)
-from glassformer.inspection.interventions.weight_sharing_copy import weight_sharing_copy
-from glassformer.inspection.tracing.trace_manifest import finite as finite
 from glassformer.loading import load
 from glassformer.server.http_errors import HTTPError
 from glassformer.server.language_pairs import LanguagePairs
@@ -54,7 +49,7 @@ def open_served_model(
     )
     if isinstance(translator.tokenizer, IdsOnly):
         raise InputError(f"{path} has no tokenizer: it takes token ids, not text, and cannot be served.")
-    heads = read_alignment_heads(translator.directory, translator.model.config)
+    heads = read_alignment_heads(translator.directory, translator.config)
     return ServedModel(os.path.basename(os.path.normpath(os.fspath(path))), translator, heads)
 
 
@@ -66,10 +61,10 @@ class TranslationService:
     ) -> None:
         self.served, self.limits, self.metrics = served, limits, metrics
         translator = served.translator
+        self.engine = describe_engine(translator.engine)
         self.languages = LanguagePairs(translator.tokenizer, named, limits.languages)
         self.batcher = Batcher(translator.engine, limits.waiting, metrics)
         self._alignment_lock = threading.Lock()
-        self._alignment_model = weight_sharing_copy(translator.model)  # taps record one forward pass at a time
 
     def translator(
         self, source: str | None, target: str | None, search: SearchSettings | None = None, ticket: Ticket | None = None
@@ -101,13 +96,11 @@ class TranslationService:
         """Translate the texts of `POST /api/translate`: the results of `Translator.translations`, in order."""
         texts = [body.text] if isinstance(body.text, str) else body.text
         search = Beam(
-            size=self.beam(body.beam),
-            n_best=body.n_best,
-            length_penalty=body.length_penalty,
-            no_repeat=body.no_repeat,
+            size=self.beam(body.beam), n_best=body.n_best, length_penalty=body.length_penalty, no_repeat=body.no_repeat
         )
         translator = self.translator(body.source, body.target, search, ticket)
-        translations = translator.translations(texts)
+        heads = self.served.alignment_heads if body.alignment else None
+        translations = translator.translations(texts, choice=heads)
         alignments = self._alignments(translator, translations) if body.alignment else [None] * len(texts)
         return Translations(
             translations=[
@@ -129,14 +122,13 @@ class TranslationService:
     def _alignments(
         self, translator: Translator, translations: Sequence[Translation]
     ) -> list[tuple[WordPair, list[Link]] | None]:
-        """Word alignments of all texts that were not split, in one pass through the model."""
-        ids = [translation.id_pair for translation in translations]
-        with self._alignment_lock:
-            return align_ids(self._alignment_model, translator.tokenizer, ids, self.served.alignment_heads)
+        """Word alignments of all texts that were not split."""
+        with self._alignment_lock:  # where the search recorded no attention, one request at a time computes it
+            return translator.word_alignments(translations, self.served.alignment_heads)
 
 
 def _translated_text(
-    translation: Translation, alignment: tuple[WordPair, list[Link]] | None, tokens: bool
+    translation: Translation, alignment: "tuple[WordPair, list[Link]] | None", tokens: bool
 ) -> TranslatedText:
     if not translation.candidates:
         return TranslatedText(text="", score=None, alternatives=[], parts=translation.parts)
@@ -145,18 +137,15 @@ def _translated_text(
     if alignment is not None:
         pair, links = alignment
         result.source_words, result.target_words = pair.texts
-        result.alignment = [
-            WordLink(source=link.source, target=link.target, weight=link.weight, uncertain=link.uncertain)
-            for link in links
-        ]
+        result.alignment = [WordLink.model_validate(link, from_attributes=True) for link in links]
     return result
 
 
 def _translation_out(candidate: TranslationCandidate, tokens: bool) -> TranslationOut:
-    result = TranslationOut(text=candidate.text, score=finite(candidate.score))
+    result = TranslationOut(text=candidate.text, score=finite_or_none(candidate.score))
     if tokens:
         result.tokens = candidate.tokens
-        result.log_probabilities = [finite(log_p) for log_p in candidate.log_probabilities]
+        result.log_probabilities = [finite_or_none(log_p) for log_p in candidate.log_probabilities]
     return result
 
 
@@ -169,3 +158,8 @@ def _joined_lines(lines: Sequence[Translation]) -> list[str]:
         for i in range(max(1, count))
     ]
     return list(dict.fromkeys(texts))
+
+
+def finite_or_none(number: float) -> float | None:
+    """The number, or None for infinity and NaN, which JSON does not have."""
+    return number if math.isfinite(number) else None

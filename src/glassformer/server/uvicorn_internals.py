@@ -10,6 +10,9 @@ without it. Why each part is here:
   refused at once, or the one closed that has waited longest without sending a request (`connection_made`).
 - Load shedding. A full server refuses translation requests before they are parsed (`data_received`; see
   `load_shedding`).
+- Strict parsing. h11 accepts lines that end in a bare LF, folded headers, and Content-Length beside Transfer-Encoding;
+  a proxy in front may read such a request differently (request smuggling), so they are refused (`StrictParser`, with
+  h11's `_receive_buffer` replaced, since trailers are read where no event shows them).
 - Error responses. uvicorn's 400 is plain text; ours are JSON with the default headers (`send_400_response`).
 - Stopping. uvicorn raises the signal again when it has stopped, which ends the process with an error
   (`capture_signals`), and waits for requests whose headers are incomplete (`shutdown`).
@@ -22,14 +25,16 @@ Used of `H11Protocol`: `conn`, `connections`, `cycle`, `loop`, `scope`, `transpo
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import h11
+from h11._receivebuffer import ReceiveBuffer
 from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import Server
@@ -50,9 +55,77 @@ TOO_MANY_CONNECTIONS_RESPONSE = raw_error_response(
     (b"retry-after", b"1"),
     CLOSE,
 )
-BAD_REQUEST_RESPONSE = raw_error_response(
-    HTTPStatus.BAD_REQUEST, "This is not a valid HTTP request, or its headers are too long.", CLOSE
-)
+INVALID_REQUEST = "This is not a valid HTTP request."
+TOO_LONG = "The URL and headers, or the trailers, are too long. Send fewer or shorter ones."
+HEAD_END = re.compile(rb"\A\r?\n|\n\r?\n")
+"""The end of a request's head, or of the trailers after a chunked body, as h11 finds it."""
+BARE_LF = "A line of the head or trailers ends in LF alone. End every line with CR LF."
+FOLDED = "A header is folded over several lines. Send every header on one line."
+MALFORMED_LINES = ((re.compile(rb"(?<!\r)\n"), BARE_LF), (re.compile(rb"\n[ \t]"), FOLDED))
+TWO_LENGTHS = "The request has both Content-Length and Transfer-Encoding. Send one of them."
+OTHER_VERSION = "The request is in a version of HTTP that this server does not speak. Send HTTP/1.1."
+
+
+class StrictBuffer(ReceiveBuffer):
+    """h11's buffer of received bytes; refuses bare LF, folding (RFC 9112, 2.2 and 5.2) and too long heads and trailers.
+
+    h11 itself refuses too long ones only if they arrive in several packets.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__()
+        self.max_bytes = max_bytes
+
+    def maybe_extract_lines(self) -> list[bytearray] | None:
+        """Extract a head, or trailers."""
+        match = HEAD_END.search(self._data)
+        end = len(self._data) if match is None else match.end()
+        for pattern, message in MALFORMED_LINES:
+            if pattern.search(self._data, 0, end):
+                raise h11.RemoteProtocolError(message)
+        self._check_size(end)
+        return super().maybe_extract_lines()
+
+    def maybe_extract_next_line(self) -> bytearray | None:
+        """Extract the size and the extensions of a chunk."""
+        line = super().maybe_extract_next_line()
+        self._check_size(0 if line is None else len(line))
+        return line
+
+    def _check_size(self, size: int) -> None:
+        if size > self.max_bytes:
+            raise h11.RemoteProtocolError(TOO_LONG, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+
+
+class StrictParser(h11.Connection):
+    """h11's parser of a connection's requests, with a `StrictBuffer`, one version, and one length (RFC 9112, 6.3)."""
+
+    refusal = (HTTPStatus.BAD_REQUEST, INVALID_REQUEST)
+    """What the client is told about a request that cannot be parsed."""
+
+    def __init__(self, max_head_bytes: int) -> None:
+        super().__init__(h11.SERVER, max_head_bytes)
+        self._receive_buffer = StrictBuffer(max_head_bytes)
+
+    def next_event(self) -> Any:
+        try:
+            event = super().next_event()
+            if isinstance(event, h11.Request):
+                _check_head(event)
+        except h11.RemoteProtocolError as error:
+            if error.error_status_hint == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
+                self.refusal = (HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, TOO_LONG)
+            elif str(error) in (BARE_LF, FOLDED, TWO_LENGTHS, OTHER_VERSION):  # h11's own quote the request
+                self.refusal = (HTTPStatus.BAD_REQUEST, str(error))
+            raise
+        return event
+
+
+def _check_head(request: h11.Request) -> None:
+    if request.http_version not in (b"1.0", b"1.1"):
+        raise h11.RemoteProtocolError(OTHER_VERSION)
+    if {b"content-length", b"transfer-encoding"} <= {name for name, _ in request.headers}:
+        raise h11.RemoteProtocolError(TWO_LENGTHS)
 
 
 class TimedConnection(H11Protocol):
@@ -71,6 +144,10 @@ class TimedConnection(H11Protocol):
     """Since when the response is written but the client may not have read it to its end."""
     refused = False
     """Whether the connection was refused because the server had too many."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.conn: StrictParser = StrictParser(self.limits.header_bytes)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -105,11 +182,7 @@ class TimedConnection(H11Protocol):
         if self.refused or self.transport.is_closing():
             return
         self.ending_since = None
-        if (
-            self.slots.is_full()
-            and self._is_between_requests()
-            and (route := route_of_complete_request(data)) is not None
-        ):
+        if self.slots.is_full() and self._is_between_requests() and (route := route_of_complete_request(data)):
             self._refuse_request(route.decode())
             return
         super().data_received(data)
@@ -139,9 +212,9 @@ class TimedConnection(H11Protocol):
         self.on_response_complete()  # restarts the keep-alive timer
 
     def send_400_response(self, msg: str) -> None:
-        """Send a 400 as JSON, like all our error responses; uvicorn's is plain text."""
+        """Send a 400 or 431 as JSON, like all our error responses; uvicorn's is plain text."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self.transport.write(BAD_REQUEST_RESPONSE)
+            self.transport.write(raw_error_response(*self.conn.refusal, CLOSE))
         self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:

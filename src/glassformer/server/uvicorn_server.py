@@ -4,6 +4,7 @@ import asyncio
 import errno
 import ipaddress
 import socket
+import sys
 from collections.abc import Callable, Sequence
 
 import uvicorn
@@ -31,7 +32,8 @@ def bind(host: str, port: int) -> socket.socket:
             f"{host!r} is not an address of this machine: {_reason(error)}. Choose another with --host."
         ) from None
     try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform != "win32":  # there it would let two servers have one port
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
     except (OSError, OverflowError) as error:
         bound.close()

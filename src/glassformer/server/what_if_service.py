@@ -6,19 +6,18 @@ from glassformer.evaluation import sentence_chrf
 from glassformer.inspection import Inspector, inspect
 from glassformer.inspection.interventions.changes import Change, ForcePrefix, ReplaceToken
 from glassformer.inspection.interventions.what_if import rank_heads_of
+from glassformer.inspection.tracing.trace_manifest import finite
 from glassformer.server.http_errors import HTTPError
 from glassformer.server.schemas import (
     BeginWith,
     HeadImportance,
     HeadRanking,
     Replacement,
-    WhatIfRequest,
-    WhatIfResponse,
 )
 from glassformer.server.state import ServerState
 from glassformer.server.trace_limits import check_ids, check_length
 from glassformer.server.trace_store import StoredTrace
-from glassformer.server.translation_service import finite
+from glassformer.server.what_if_schemas import WhatIfRequest, WhatIfResponse
 
 
 class CancellationToken:
@@ -40,16 +39,14 @@ def run_what_if(state: ServerState, stored: StoredTrace, body: WhatIfRequest) ->
     inspector = _inspector(state, stored)
     result = inspector.what_if(stored.trace, *_changes(state, stored, body, inspector))
     after = state.store.add(result.after, stored.tokenizer)
-    both = (result.before.translation, result.after.translation)
+    texts, reference = (result.before.translation, result.after.translation), body.reference
     return WhatIfResponse(
         id=after.identity,
         manifest=state.manifest_of(after),
         changed_words=result.changed_words,
         original_log_probabilities=[finite(log_p) for log_p in result.original_log_probabilities],
         differences=[finite(difference) for difference in result.differences],
-        chrf=None
-        if body.reference is None
-        else (sentence_chrf(both[0], body.reference), sentence_chrf(both[1], body.reference)),
+        chrf=None if reference is None else (sentence_chrf(texts[0], reference), sentence_chrf(texts[1], reference)),
     )
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from glassformer.data.word_spans import word_pair
+from glassformer.decoding.alignment_choice import write_alignment_heads
 from glassformer.errors import InputError
 from glassformer.inspection.alignment.head_selection import choose_heads, evenly
-from glassformer.inspection.alignment.word_alignment import word_pair, write_alignment_heads
 from glassformer.model import load_model
 from glassformer.training.run_setup import Run
 

@@ -6,6 +6,7 @@ functions of the seed and of the position in the run.
 """
 
 import contextlib
+import itertools
 import json
 import shutil
 from collections.abc import Callable
@@ -13,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from glassformer.atomic_directory import BUILDING_PREFIX, building, replace_file, verify
 from glassformer.data import Tokenizer
 from glassformer.errors import DirectoryError, SettingsError
-from glassformer.model.directory import WEIGHTS, read_weights, write_model, write_weights
+from glassformer.model.directory import read_weights, write_model, write_weights
 from glassformer.model.transformer import Transformer
 from glassformer.model_location import checkpoint_directories
 from glassformer.settings import Settings
@@ -35,8 +36,8 @@ class TrainingState(Settings):
     epoch: int = 0
     position: int = 0
     """Number of completed batches of this epoch."""
-    validated: int = 0
-    """Number of the update at which the last validation was."""
+    validations: list[int] = Field(default_factory=list)
+    """Numbers of the updates at which there was a validation."""
     best: float | None = None
     best_update: int = 0
     stale: int = 0
@@ -54,8 +55,25 @@ class TrainingState(Settings):
     """Why the run ended; None until it has."""
     made_from: str = ""
     """Checksum of what the token store was built from."""
+    dev_checksum: str = ""
+    """Checksum of the dev set; empty in states of older versions."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """The settings that may not change when the run resumes, by name; empty in states of older versions."""
     machine: dict[str, Any] = Field(default_factory=dict)
     """What the exact bits of the result depend on: torch version, ranks, threads, processor type."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_older(cls, table: dict[str, Any]) -> dict[str, Any]:
+        """Accept the state of older versions, which had only the last of `validations`."""
+        last = table.get("validated")
+        rest = {name: value for name, value in table.items() if name != "validated"}
+        return {"validations": [last]} | rest if last else rest
+
+    @property
+    def is_validated(self) -> bool:
+        """Whether there was a validation at the current update."""
+        return self.update in self.validations[-1:]
 
 
 @dataclass(frozen=True)
@@ -65,17 +83,9 @@ class Checkpoint:
     directory: Path
     state: TrainingState
 
-    def weights(self) -> dict[str, Tensor]:
-        return read_weights(self.directory / WEIGHTS)
-
-    def optimiser(self) -> dict[str, Tensor]:
-        return read_weights(self.directory / OPTIMISER)
-
-    def average(self) -> dict[str, Tensor]:
-        return read_weights(self.directory / AVERAGE)
-
-    def metrics(self) -> bytes:
-        return (self.directory / METRICS).read_bytes()
+    def tensors(self, file: str) -> dict[str, Tensor]:
+        """The tensors of `WEIGHTS`, `OPTIMISER` or `AVERAGE`."""
+        return read_weights(self.directory / file)
 
 
 def save_checkpoint(
@@ -138,12 +148,8 @@ def remove_leftovers(run_directory: Path) -> None:
 
 
 def _unused_path(path: Path) -> Path:
-    number = 1
-    candidate = path
-    while candidate.exists():
-        number += 1
-        candidate = path.with_name(f"{path.name}-{number}")
-    return candidate
+    others = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
+    return next(candidate for candidate in itertools.chain([path], others) if not candidate.exists())
 
 
 def write_json(path: Path, value: object) -> None:

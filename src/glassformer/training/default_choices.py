@@ -42,18 +42,10 @@ def choose_training(settings: RunSettings, pairs: int, lengths: NDArray[np.int64
         updates = max(1, round(epochs * -(-batches // micro_batches)))
     every = validation.every or max(1, min(2000, updates // 20))
     warmup = min(400, updates // 10) if training.warmup is None else training.warmup
-    training = training.model_copy(
-        update={
-            "updates": updates,
-            "epochs": None,
-            "warmup": warmup,
-            "micro_batches": micro_batches,
-            "ranks": min(ranks, micro_batches),
-        }
-    )
-    return settings.model_copy(
-        update={"training": training, "validation": validation.model_copy(update={"every": every})}
-    )
+    choices = {"updates": updates, "epochs": None, "warmup": warmup, "micro_batches": micro_batches}
+    training = training.model_copy(update=choices | {"ranks": min(ranks, micro_batches)})
+    validation = validation.model_copy(update={"every": every})
+    return settings.model_copy(update={"training": training, "validation": validation})
 
 
 def _defaults(pairs: int) -> tuple[float, str, int, float]:

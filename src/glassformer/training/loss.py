@@ -23,10 +23,7 @@ class TrainingLoss(nn.Module):
         self, model: Transformer, smoothing: float, matmul_dtype: torch.dtype | None = None, r_drop: float = 0.0
     ) -> None:
         super().__init__()
-        self.model = model
-        self.smoothing = smoothing
-        self.matmul_dtype = matmul_dtype
-        self.r_drop = r_drop
+        self.model, self.smoothing, self.matmul_dtype, self.r_drop = model, smoothing, matmul_dtype, r_drop
 
     def forward(self, batch: Batch) -> Tensor:
         if self.r_drop:
@@ -71,28 +68,12 @@ def _real_positions(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
 
 
 def _loss(
-    model: Transformer,
-    hidden: Tensor,
-    targets: Tensor,
-    smoothing: float,
-    r_drop: float = 0.0,
-    matmul_dtype: torch.dtype | None = None,
+    model: Transformer, hidden: Tensor, targets: Tensor, smoothing: float, r_drop: float, dtype: torch.dtype | None
 ) -> Tensor:
-    if (
-        hidden.is_cpu and not model.logits.has_listeners
-    ):  # fused where it is faster: on a GPU the plain way is fast enough
-        projection = model.output_projection
-        with_gradients = torch.is_grad_enabled()
-        loss: Tensor = ProjectedCrossEntropy.apply(
-            model.scaled(hidden),
-            projection.weight,
-            projection.bias,
-            targets,
-            smoothing,
-            r_drop,
-            with_gradients,
-            matmul_dtype,
-        )
+    if hidden.is_cpu and not model.logits.has_listeners:  # fused where it is faster: on a GPU the plain way is as fast
+        weight, bias = model.output_projection.weight, model.output_projection.bias
+        options = (smoothing, r_drop, torch.is_grad_enabled(), dtype)
+        loss: Tensor = ProjectedCrossEntropy.apply(model.scaled(hidden), weight, bias, targets, *options)
         return loss
     logits = model.project(hidden)
     loss = F.cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing)

@@ -1,6 +1,7 @@
 """AdamW (arXiv:1711.05101), and its state as named tensors for checkpoints."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,17 +16,14 @@ STATE_TENSORS = ("exp_avg", "exp_avg_sq", "step")
 def make_optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim.AdamW:
     """Make AdamW over all weights; weight decay applies to matrices only, and not to embeddings."""
     embeddings = {id(module.weight) for module in model.modules() if isinstance(module, Embedding)}
-    decayed = [weight for weight in model.parameters() if weight.dim() > 1 and id(weight) not in embeddings]
-    decayed_ids = {id(weight) for weight in decayed}
-    others = [weight for weight in model.parameters() if id(weight) not in decayed_ids]
+    groups: list[dict[str, Any]] = [
+        {"params": [], "weight_decay": settings.weight_decay},
+        {"params": [], "weight_decay": 0.0},
+    ]
+    for weight in model.parameters():
+        groups[weight.dim() <= 1 or id(weight) in embeddings]["params"].append(weight)
     first, second = settings.betas
-    return torch.optim.AdamW(
-        [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}],
-        lr=settings.learning_rate,
-        betas=(first, second),
-        eps=settings.epsilon,
-        fused=True,
-    )
+    return torch.optim.AdamW(groups, settings.learning_rate, (first, second), settings.epsilon, fused=True)
 
 
 def optimiser_state(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -6,6 +6,7 @@ Started by `distributed.local_group`.
 import sys
 from pathlib import Path
 
+from glassformer.errors import GlassformerError
 from glassformer.training.distributed import join_local_group
 from glassformer.training.progress_listener import ProgressListener
 from glassformer.training.run_resources import keep_memory
@@ -14,15 +15,15 @@ from glassformer.training.stop_signals import Interrupted
 from glassformer.training.train import train_as_rank
 
 
-def main(run_directory: str, rendezvous: str, rank: str, size: str) -> None:
+def main(run_directory: str, rendezvous: str, rank: str, size: str, parent: str) -> None:
     keep_memory()
-    group = join_local_group(rendezvous, int(rank), int(size))
+    group = join_local_group(rendezvous, int(rank), int(size), int(parent))
     try:
         train_as_rank(open_run(Path(run_directory)), group, ProgressListener())
     except Interrupted:
         return  # rank 0 reports it
-    except RuntimeError:
-        sys.exit(1)  # gloo raises this when rank 0 is gone
+    except (GlassformerError, RuntimeError):
+        sys.exit(1)  # rank 0 reports the same error; or it is gone, and gloo raises a RuntimeError
 
 
 if __name__ == "__main__":

@@ -97,14 +97,10 @@ def _curves(metrics: Sequence[dict[str, Any]]) -> str:
     def series(name: str) -> list[tuple[float, float]]:
         return [(line["update"], line[name]) for line in metrics if line.get(name) is not None]
 
-    loss = series("loss")
-    return "".join(
-        (
-            _chart("Loss (nats per token)", {"training (with label smoothing)": loss, "dev set": series("dev_loss")}),
-            _chart("Dev set scores", {"BLEU": series("dev_bleu"), "chrF": series("dev_chrf")}),
-            _chart("Learning rate", {"": series("learning_rate")}),
-        )
-    )
+    losses = {"training (with label smoothing)": series("loss"), "dev set": series("dev_loss")}
+    scores = {"BLEU": series("dev_bleu"), "chrF": series("dev_chrf")}
+    charts = {"Loss (nats per token)": losses, "Dev set scores": scores, "Learning rate": {"": series("learning_rate")}}
+    return "".join(_chart(title, lines) for title, lines in charts.items())
 
 
 def _chart(title: str, lines: dict[str, list[tuple[float, float]]]) -> str:
@@ -132,14 +128,10 @@ def _chart(title: str, lines: dict[str, list[tuple[float, float]]]) -> str:
         if tick <= right:
             x, _ = at(tick, low).split(",")
             parts.append(f'<text x="{x}" y="{height - 8}" text-anchor="middle">{tick:,.0f}</text>')
-    for i, (_name, line) in enumerate(lines.items()):
-        path = " ".join(at(x, y) for x, y in line)
-        dots = "".join(
-            f'<circle class="c{i}" cx="{p.split(",")[0]}" cy="{p.split(",")[1]}" r="2.5"/>'
-            for p in path.split()
-            if len(line) <= 40
-        )
-        parts.append(f'<polyline class="c{i}" points="{path}"/>{dots}')
+    for i, line in enumerate(lines.values()):
+        path = [at(x, y) for x, y in line]
+        dots = [f'<circle class="c{i}" cx="{x}" cy="{y}" r="2.5"/>' for x, y in (point.split(",") for point in path)]
+        parts.append(f'<polyline class="c{i}" points="{" ".join(path)}"/>{"".join(dots) if len(line) <= 40 else ""}')
     legend = " ".join(f'<span class="c{i}">{name}</span>' for i, name in enumerate(lines))
     last = "; ".join(f"{name} ends at {line[-1][1]:.4g}" for name, line in lines.items() if line)
     return (
@@ -158,12 +150,12 @@ def _round_ticks(low: float, high: float) -> list[float]:
 
 
 def _samples(translations: Sequence[dict[str, str]]) -> str:
-    rows = []
+    rows = ""
     for sample in translations:
-        identical = sample["translation"] == sample["reference"]
+        identical = "identical" if sample["translation"] == sample["reference"] else ""
         cells = "".join(f"<td>{html.escape(sample[name])}</td>" for name in ("source", "reference", "translation"))
-        rows.append(f"<tr>{cells}<td>{'identical' if identical else ''}</td></tr>")
-    return "".join(rows)
+        rows += f"<tr>{cells}<td>{identical}</td></tr>"
+    return rows
 
 
 _PAGE = """<!doctype html>

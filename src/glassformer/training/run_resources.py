@@ -7,7 +7,9 @@ from typing import Any
 
 import torch
 
-from glassformer.hardware import cores
+from glassformer.errors import SettingsError
+from glassformer.hardware import cores, total_memory
+from glassformer.model import ModelConfig
 
 MAX_RANKS = 8
 BYTES_PER_PARAMETER = 20  # in float32: the weight, its gradient, Adam's two moments, the moving average
@@ -21,8 +23,20 @@ def choose_ranks(parameters: int) -> int:
     """
     if torch.cuda.is_available():
         return 1
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(MAX_RANKS, cores(), memory // 2 // (BYTES_PER_PARAMETER * parameters)))
+    return max(1, min(MAX_RANKS, cores(), total_memory() // 2 // (BYTES_PER_PARAMETER * parameters)))
+
+
+def check_memory(config: ModelConfig) -> None:
+    """Refuse a model whose training needs more memory than this machine has, before anything of its size is built."""
+    attention, feed_forward = 4 * config.n_heads * config.d_head, 2 * config.d_ff
+    rows = config.encoder_layers * (attention + feed_forward) + config.decoder_layers * feed_forward + config.vocab_size
+    needed = BYTES_PER_PARAMETER * config.d_model * rows
+    if needed > total_memory():
+        raise SettingsError(
+            f"A model of these sizes needs at least {needed / 1e9:,.0f} GB of memory to train, and this machine has "
+            f"{total_memory() / 1e9:,.0f} GB: choose smaller values in [model] (d_model, d_ff, layers) or for "
+            "tokenizer.vocab_size."
+        )
 
 
 def threads_for(ranks: int) -> int:

@@ -15,8 +15,9 @@ from glassformer.training.learning_rate_schedule import Decay
 Count = Annotated[int, Field(ge=1)]
 Whole = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
-Positive = Annotated[float, Field(gt=0)]
-Amount = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class DataSettings(Settings):
@@ -135,7 +136,7 @@ class RunSettings(Settings):
 
     out: str
     """The run's directory."""
-    seed: Whole = 1
+    seed: Seed = 1
     """Random seed of the initial weights, the order of the data, and dropout."""
     finetune: str | None = None
     """A model directory to fine-tune: its weights, vocabulary and shape are used."""

@@ -3,43 +3,40 @@
 Nothing is written before all checks have passed. A lock keeps a run's directory to one training process at a time.
 """
 
-import fcntl
+import hashlib
+import json
 import os
 import shutil
 import socket
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.atomic_directory import BUILDING_PREFIX, building, replace_file
-from glassformer.data import (
-    Pair,
-    ScannedCorpus,
-    Tokenizer,
-    TokenizerSettings,
-    TokenStore,
-    corpus,
-    open_store,
-    train_tokenizer,
-)
+from glassformer.atomic_directory import BUILDING_PREFIX, building, replace_file, verify
+from glassformer.data import Pair, ScannedCorpus, Tokenizer, TokenizerSettings, TokenStore, corpus, open_store
 from glassformer.data.corpus import Watch, unwatched
 from glassformer.data.dev_split import CorpusSample, read_samples
 from glassformer.data.token_store import read_store
-from glassformer.errors import DirectoryError, SettingsError
+from glassformer.data.tokenizer import train_tokenizer
+from glassformer.errors import DirectoryError, GlassformerError, SettingsError
 from glassformer.model import ModelConfig, Transformer, load_model, n_parameters, preset
-from glassformer.model_location import find_model, tokenizer_of
-from glassformer.training.checkpoint import remove_leftovers
+from glassformer.model_location import checkpoint_directories, find_model, tokenizer_of
+from glassformer.training.checkpoint import STATE, TrainingState, remove_leftovers
 from glassformer.training.default_choices import choose_model, choose_tokenizer, choose_training
 from glassformer.training.run_corpora import Corpora, dev_sample, log_findings, read_dev, scan_corpora, write_dev
+from glassformer.training.run_resources import check_memory
 from glassformer.training.run_settings import RunSettings
+from glassformer.training.stop_signals import interruptible
 
 RUN, LOCK, TOKENIZER, DATA = "run.toml", ".lock", "tokenizer", "data"
+LOCKED_BYTE = 2**30  # of the lock file, on Windows: beyond its text, which others may then read
 MAX_TOKENIZER_PAIRS = 200_000  # that the tokenizer is trained on: more would only cost memory
 CHANGEABLE_ON_RESUME = {
     "training.save_minutes", "training.keep", "training.updates", "training.ranks", "validation.patience"
@@ -79,6 +76,11 @@ class Run:
         encode = self.tokenizer.encode
         return [(encode(pair.source, "source"), encode(pair.target, "target")) for pair in self.dev]
 
+    @cached_property
+    def dev_checksum(self) -> str:
+        """Checksum of `dev`."""
+        return hashlib.sha256(json.dumps([pair[1:] for pair in self.dev]).encode()).hexdigest()
+
     def new_model(self) -> Transformer:
         """The model before the first update: randomly initialised, or the one to fine-tune."""
         if self.settings.finetune is not None:
@@ -100,7 +102,9 @@ def prepare_run(table: dict[str, Any], log: Log, watch: Watch = unwatched) -> It
     requested = RunSettings(**table)
     directory = Path(requested.out)
     if (directory / RUN).exists():
-        settings = _resumed_settings(requested, table, RunSettings.read(directory / RUN), directory, log)
+        saved = RunSettings.read(directory / RUN)
+        _check_unedited(saved, directory)
+        settings = _resumed_settings(requested, table, saved, directory, log)
         corpora = scan_corpora(settings, watch)
         with _locked(directory):
             remove_leftovers(directory)
@@ -132,7 +136,42 @@ def model_config(options: dict[str, Any], tokenizer: Tokenizer) -> ModelConfig:
     return preset(options["preset"], **defaults | overrides)
 
 
+def fixed_settings(settings: RunSettings) -> dict[str, Any]:
+    """The settings that may not change when a run resumes, by name."""
+    fixed: dict[str, Any] = {}
+    for section, value in settings.model_dump(mode="json", exclude={"out"}).items():
+        options = {f"{section}.{name}": option for name, option in value.items()} if isinstance(value, dict) else None
+        fixed |= {section: value} if options is None else options
+    return {name: value for name, value in fixed.items() if name not in CHANGEABLE_ON_RESUME}
+
+
+def _check_unedited(settings: RunSettings, directory: Path) -> None:
+    """Refuse a run.toml that differs from the settings of the newest readable checkpoint."""
+    then: dict[str, Any] = {}
+    for checkpoint in checkpoint_directories(directory, "step"):
+        with suppress(GlassformerError):  # a damaged one is reported when it is needed
+            then = TrainingState.read(checkpoint / STATE).settings
+    now = fixed_settings(settings)
+    options = {name: (then.get(name), now.get(name)) for name in {**then, **now}}
+    listed = "; ".join(
+        f"{name} was {old!r} and is now {new!r}"
+        for name, (old, new) in options.items()
+        if old != new and (name.startswith("model.") or {name} <= then.keys() & now.keys())  # else of another version
+    )
+    if then and listed:
+        raise SettingsError(
+            f"{directory / RUN} has been edited since the run was started: {listed}. Undo that to resume, or start a "
+            "new run with another --out."
+        )
+
+
 def _resumed_run(directory: Path, settings: RunSettings, corpora: Corpora) -> Run:
+    try:
+        verify(directory / TOKENIZER)
+    except DirectoryError as error:
+        copies = checkpoint_directories(directory, "step") + checkpoint_directories(directory, "best")
+        copy = f" Its files are also in {copies[-1] / TOKENIZER}." if copies else ""
+        raise DirectoryError(f"{error}{copy}") from None
     tokenizer = Tokenizer.read(directory / TOKENIZER)
     store = open_store(corpora.train, tokenizer, directory / DATA, settings.data.max_tokens)
     dev = dev_sample(corpora.dev, settings)
@@ -154,6 +193,7 @@ def _new_run(
         tokenizer = _trained_tokenizer(settings, corpora.train, dev, log)
         model = choose_model(settings.model, pairs)
         config = model_config(model, tokenizer)
+        check_memory(config)
     else:
         read_samples([dev])
         tokenizer, model, config = base.tokenizer, {}, base.model.config
@@ -172,8 +212,9 @@ def _new_run(
 def _log_skipped(store: TokenStore, settings: RunSettings, log: Log) -> None:
     counts = store.settings
     if counts.dropped_long or counts.dropped_empty:
+        pairs = "pair" if counts.dropped_empty == 1 else "pairs"
         log(
-            f"Skipped {counts.dropped_empty:,} pairs with an empty side and {counts.dropped_long:,} longer than "
+            f"Skipped {counts.dropped_empty:,} {pairs} with an empty side and {counts.dropped_long:,} longer than "
             f"{settings.data.max_tokens} tokens."
         )
 
@@ -188,7 +229,7 @@ def _trained_tokenizer(settings: RunSettings, train: ScannedCorpus, dev: CorpusS
     )
     sample = CorpusSample(train, every)
     read_samples([dev, sample])
-    return train_tokenizer(chosen, sample.pairs)
+    return interruptible(lambda: train_tokenizer(chosen, sample.pairs))
 
 
 def _checked_model(settings: RunSettings) -> BaseModel | None:
@@ -228,7 +269,8 @@ def _base_model(directory: Path, requested: TokenizerSettings | None) -> BaseMod
             f"has {model.config.source_vocab_size:,} and {model.config.vocab_size:,}. Use another copy of the model."
         )
     if requested is not None and requested != tokenizer.settings:
-        differing = _differences(requested.model_dump(), tokenizer.settings.model_dump())
+        pairs = {name: (value, getattr(tokenizer.settings, name)) for name, value in requested}
+        differing = ", ".join(f"{name} {new!r} instead of {old!r}" for name, (new, old) in pairs.items() if new != old)
         raise SettingsError(
             f"The tokenizer of {directory} differs from the requested one ({differing}). A model can only be "
             "fine-tuned with its own tokenizer: leave out [tokenizer], or train a new model."
@@ -254,14 +296,13 @@ def _resumed_settings(
     requested: RunSettings, table: dict[str, Any], saved: RunSettings, directory: Path, log: Log
 ) -> RunSettings:
     """The saved settings of a run to be resumed, with the requested changes among those that may change."""
-    then = saved.model_dump()
-    now = requested.model_dump()
+    then, now = saved.model_dump(), requested.model_dump()
     changed = {}
     for section, options in table.items():
-        names = [f"{section}.{name}" for name in options] if isinstance(options, dict) else [section]
-        for name in names:
-            if _lookup(now, name) != _lookup(then, name) and name not in ("training.epochs", "out"):
-                changed[name] = (_lookup(then, name), _lookup(now, name))
+        for name in [f"{section}.{option}" for option in options] if isinstance(options, dict) else [section]:
+            values = _lookup(then, name), _lookup(now, name)
+            if values[0] != values[1] and name not in ("training.epochs", "out"):
+                changed[name] = values
     refused = {name: values for name, values in changed.items() if name not in CHANGEABLE_ON_RESUME}
     if refused:
         listed = "; ".join(f"{name} was {old!r} and is now {new!r}" for name, (old, new) in refused.items())
@@ -282,12 +323,17 @@ def _lookup(table: dict[str, Any], name: str) -> Any:
     return table
 
 
-def _differences(requested: dict[str, Any], actual: dict[str, Any]) -> str:
-    return ", ".join(
-        f"{name} {requested[name]!r} instead of {actual[name]!r}"
-        for name in requested
-        if requested[name] != actual[name]
-    )
+def _lock(file: IO[str]) -> None:
+    """Lock a file until it is closed; raises a `BlockingIOError`, on Windows a `PermissionError`, if it is locked."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        os.lseek(file.fileno(), LOCKED_BYTE, os.SEEK_SET)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextmanager
@@ -300,8 +346,8 @@ def _locked(directory: Path) -> Iterator[None]:
         raise DirectoryError(f"{directory} cannot be written: {error.strerror}.") from None
     with file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            _lock(file)
+        except (BlockingIOError, PermissionError):
             file.seek(0)
             raise DirectoryError(
                 f"{directory} is being trained by another process ({file.read().strip()}): wait for it to "

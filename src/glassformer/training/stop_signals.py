@@ -1,8 +1,18 @@
 """Stop signals: on the first Ctrl-C or SIGTERM the run saves and exits, on the second it exits at once."""
 
+import atexit
+import contextlib
+import os
 import signal
-from types import FrameType, TracebackType
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from types import FrameType
+from typing import Any, TypeVar
 
+Result = TypeVar("Result")
+POLL_SECONDS = 0.02
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -32,7 +42,7 @@ class StopSignals:
                 signal.signal(number, self._receive)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
@@ -40,3 +50,44 @@ class StopSignals:
         if self.received:
             raise KeyboardInterrupt
         self.received = number
+
+
+@contextlib.contextmanager
+def delayed_signals() -> Iterator[None]:
+    """Handle a stop signal that arrives inside the block at its end."""
+    with StopSignals() as signals:
+        yield
+    if signals.received:
+        signal.raise_signal(signals.received)
+
+
+def interruptible(function: Callable[[], Result], check: Callable[[], None] = lambda: None) -> Result:
+    """Call a function in a thread, so that Ctrl-C ends the wait even while it computes outside Python.
+
+    Meanwhile `check` is called again and again; it may raise. The function then goes on until the process ends.
+    """
+    future: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        while not future.done():
+            check()
+            wait([future], POLL_SECONDS)
+    except BaseException as error:
+        atexit.register(_exit_if_running, future, 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1)
+        raise
+    return future.result()
+
+
+def _exit_if_running(future: "Future[Any]", code: int) -> None:
+    """Exit without finalising Python: a thread that comes back from C++ after that would abort the process."""
+    if not future.done():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)

@@ -5,8 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from glassformer.atomic_directory import verify
 from glassformer.data.corpus import Watch, unwatched
 from glassformer.errors import DirectoryError, GlassformerError
+from glassformer.model_location import checkpoint_directories
 from glassformer.training.distributed import ProcessGroup, local_group, torchrun_group, under_torchrun
 from glassformer.training.progress_listener import ProgressListener
 from glassformer.training.run_report import REPORT, write_report
@@ -38,6 +40,7 @@ def _train_locally(options: dict[str, Any], listener: ProgressListener, watch: W
     with prepare_run(options, listener.message, watch) as run:
         if (report := finished_report(run)) is not None:
             listener.message(f"{run.directory} is already finished: {report['ended']}.")
+            _report_damage(run.directory, listener)
             return report
         with local_group(run.settings.training.ranks or 1, run.directory) as group:
             return train_as_rank(run, group, listener) or {}
@@ -65,6 +68,20 @@ def finished_report(run: Run) -> dict[str, Any] | None:
     report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     extended = (run.settings.training.updates or 0) > report["updates_asked_for"]
     return None if extended else report
+
+
+def _report_damage(run_directory: Path, listener: ProgressListener) -> None:
+    """Report the damaged models and checkpoints of a finished run."""
+    meanings = {
+        "best": "It is the model of this run: without a copy, train again with another --out.",
+        "step": "Only a run with more updates needs it, and would resume from the checkpoint before it.",
+    }
+    for kind, meaning in meanings.items():
+        for directory in checkpoint_directories(run_directory, kind):
+            try:
+                verify(directory)
+            except DirectoryError as error:
+                listener.message(f"{error} {meaning}")
 
 
 def _train_under_torchrun(options: dict[str, Any], listener: ProgressListener, watch: Watch) -> dict[str, Any]:

@@ -26,7 +26,9 @@ from glassformer.hardware import peak_memory
 from glassformer.model.directory import WEIGHTS, read_weights, write_model
 from glassformer.model_location import checkpoint_directories
 from glassformer.training.checkpoint import (
+    AVERAGE,
     METRICS,
+    OPTIMISER,
     Checkpoint,
     TrainingState,
     newest_checkpoint,
@@ -42,10 +44,10 @@ from glassformer.training.mixed_precision import chosen_dtype
 from glassformer.training.optimiser import load_optimiser_state, make_optimiser, optimiser_state
 from glassformer.training.progress_listener import Progress, ProgressListener
 from glassformer.training.run_resources import numerical_environment
-from glassformer.training.run_setup import Run
+from glassformer.training.run_setup import Run, fixed_settings
 from glassformer.training.stop_signals import Interrupted, StopRequested, StopSignals
 from glassformer.training.validation import ValidationTranslations, Validator, model_card
-from glassformer.training.weight_averaging import MovingAverage, mean, using_weights
+from glassformer.training.weight_averaging import MovingAverage, load_weights, mean, using_weights
 
 SAVE, STOP = 1, 2  # requests of one rank to all ranks; the largest wins
 
@@ -61,7 +63,10 @@ class Trainer:
         self.average = MovingAverage(self.model, self.settings.ema_decay) if self.settings.average == "ema" else None
         dtype = chosen_dtype(self.settings.precision, group.device)
         self.state = TrainingState(
-            made_from=run.store.settings.made_from, machine=numerical_environment(group.size, group.device, dtype)
+            made_from=run.store.settings.made_from,
+            dev_checksum=run.dev_checksum,
+            settings=fixed_settings(run.settings),
+            machine=numerical_environment(group.size, group.device, dtype),
         )
         self.metrics = bytearray()
         self.total = self.settings.updates or 0
@@ -88,7 +93,7 @@ class Trainer:
                 if self.state.ended is None:
                     self.listener.began(self.state.update, self.total, self._estimate_cost())
                 while self.state.ended is None:
-                    if self.state.validated < self.state.update and self._is_validation_due():
+                    if self.state.update > 0 and not self.state.is_validated and self._is_validation_due():
                         self._validate()
                     elif self.state.update >= self.total:
                         self._set_state(ended=f"all {self.total:,} updates completed")
@@ -97,7 +102,7 @@ class Trainer:
                     request = self._request()
                     if request == STOP:
                         raise StopRequested
-                    if request == SAVE or self.state.validated == self.state.update:
+                    if self.state.is_validated or (request == SAVE and not self._is_validation_due()):
                         self._save()
                 self._save()
             except StopRequested:
@@ -186,15 +191,12 @@ class Trainer:
         path = self.run.directory / f"bad-batch-{state.update}.json"
         if self.group.is_main:
             decode = self.run.tokenizer.decode
-            write_json(
-                path,
-                [
-                    {"pair": int(i), "source": decode(source, "source"), "target": decode(target, "target")}
-                    for batch in batches
-                    for i in batch
-                    for source, target in [self.run.store[int(i)]]
-                ],
-            )
+            pairs = {int(i): self.run.store[int(i)] for batch in batches for i in batch}
+            table = [
+                {"pair": i, "source": decode(source, "source"), "target": decode(target, "target")}
+                for i, (source, target) in pairs.items()
+            ]
+            write_json(path, table)
         raise GlassformerError(
             f"{state.skipped_in_a_row} consecutive updates had a gradient that is not finite, so the run stopped at "
             f"update {state.update}. The last batch is in {path}. Lower training.learning_rate, increase "
@@ -215,7 +217,7 @@ class Trainer:
             better = self.state.best is None or value > self.state.best
             state = self.state
             self._set_state(
-                validated=state.update,
+                validations=[*state.validations, state.update],
                 best=value if better else state.best,
                 best_update=state.update if better else state.best_update,
                 stale=0 if better else state.stale + 1,
@@ -247,9 +249,9 @@ class Trainer:
         return None
 
     def _averaging_window(self) -> list[int]:
-        """The validated updates whose weights enter the mean, apart from the current one."""
-        newest = self.state.update
-        return [n for k in range(1, self.settings.average_last) if (n := newest - k * self.every) > 0]
+        """The validated updates whose weights enter the mean at the next validation, apart from its own."""
+        others = self.settings.average_last - 1
+        return self.state.validations[-others:] if self.settings.average == "last" and others else []
 
     def _save_best(self, scores: Scores, loss: float) -> None:
         directory = self.run.directory / f"best-{self.state.update}"
@@ -258,9 +260,8 @@ class Trainer:
             with building(directory) as temporary:
                 write_model(self.model, temporary)
                 self.run.tokenizer.write(temporary / "tokenizer")
-                (temporary / "README.md").write_text(
-                    model_card(self.run, self.state.update, scores, loss), encoding="utf-8"
-                )
+                card = model_card(self.run, self.state.update, scores, loss)
+                (temporary / "README.md").write_text(card, encoding="utf-8")
         for path in older:
             if path != directory:
                 remove(path)
@@ -292,29 +293,27 @@ class Trainer:
         return checkpoint
 
     def _resume_from(self, checkpoint: Checkpoint) -> None:
-        if checkpoint.state.made_from != self.state.made_from:
+        corpus_changed = checkpoint.state.made_from != self.state.made_from
+        if corpus_changed or checkpoint.state.dev_checksum not in ("", self.state.dev_checksum):
             raise GlassformerError(
-                f"The corpus has changed since {self.run.directory} was started. Restore the old files to resume, or "
-                "choose another --out to start a new run."
+                f"The {'corpus' if corpus_changed else 'dev set'} has changed since {self.run.directory} was started. "
+                "Restore the old files to resume, or choose another --out to start a new run."
             )
         then, now = checkpoint.state.machine, self.state.machine
         if then != now and self.group.is_main:
-            changed = ", ".join(
-                f"{name} {then.get(name)} then, {now[name]} now" for name in now if then.get(name) != now[name]
-            )
+            pairs = {name: (then.get(name), value) for name, value in now.items()}
+            changed = ", ".join(f"{name} {old} then, {new} now" for name, (old, new) in pairs.items() if old != new)
             self.listener.message(
                 f"The run resumes in another environment ({changed}): the result may differ by rounding."
             )
-        self.state = checkpoint.state.model_copy(update={"machine": now})
-        weights = checkpoint.weights()
-        with torch.no_grad():
-            for name, weight in self.model.named_parameters():
-                weight.copy_(weights[name])
-        load_optimiser_state(self.model, self.optimiser, checkpoint.optimiser(), checkpoint.directory)
+        ours = {name: getattr(self.state, name) for name in ("machine", "dev_checksum", "settings")}
+        self.state = checkpoint.state.model_copy(update=ours)
+        load_weights(self.model, checkpoint.tensors(WEIGHTS))
+        load_optimiser_state(self.model, self.optimiser, checkpoint.tensors(OPTIMISER), checkpoint.directory)
         if self.average is not None:
-            average = checkpoint.average()
+            average = checkpoint.tensors(AVERAGE)
             self.average.weights = {name: average[name].to(self.group.device) for name in self.average.weights}
-        self.metrics = bytearray(checkpoint.metrics())
+        self.metrics = bytearray((checkpoint.directory / METRICS).read_bytes())
         self.listener.message(f"Resuming from {checkpoint.directory}.")
         if self.state.update < self.total and not self._is_out_of_patience():
             self._set_state(ended=None)  # more updates or more patience than when it ended
@@ -322,18 +321,14 @@ class Trainer:
     def _save(self) -> None:
         self._set_state(seconds=self.seconds_before + time.monotonic() - self.started_at)
         self.saved_at = time.monotonic()
-        if self.group.is_main:
+        # An existing checkpoint of this update may be from before its validation, which needs the older ones too.
+        if self.group.is_main and not (self.run.directory / f"step-{self.state.update}").exists():
+            average = None if self.average is None else self.average.weights
+            tensors = optimiser_state(self.model, self.optimiser), average
             save_checkpoint(
-                self.run.directory,
-                self.state,
-                self.model,
-                self.run.tokenizer,
-                optimiser_state(self.model, self.optimiser),
-                None if self.average is None else self.average.weights,
-                bytes(self.metrics),
+                self.run.directory, self.state, self.model, self.run.tokenizer, *tensors, bytes(self.metrics)
             )
-            needed = set(self._averaging_window()) if self.settings.average == "last" else set()
-            remove_older(self.run.directory, self.settings.keep, needed)
+            remove_older(self.run.directory, self.settings.keep, needed=set(self._averaging_window()))
 
     def _request(self) -> int:
         """What all ranks are to do now: STOP after a signal to any rank, SAVE when a checkpoint is due, or 0."""
@@ -366,6 +361,7 @@ class Trainer:
         batches = self._next_batches()
         seconds = []
         for _ in range(3):
+            self._check_stop()
             start = time.monotonic()
             self._gradients(batches, tokens=10**9, number=0)
             seconds.append(time.monotonic() - start)

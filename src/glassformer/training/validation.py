@@ -8,7 +8,8 @@ import torch
 
 from glassformer.data import Pair, epoch_batches
 from glassformer.data.padded_batch import make_batch
-from glassformer.decoding import Beam, PlainStepModel, Request, batches_by_cost, search
+from glassformer.decoding import Beam, Request, batches_by_cost, search
+from glassformer.engine.torch_step_model import PlainStepModel
 from glassformer.evaluation import Scores, score
 from glassformer.model import Transformer
 from glassformer.training.distributed import ProcessGroup

@@ -39,13 +39,14 @@ def using_weights(model: nn.Module, weights: Mapping[str, Tensor] | None) -> Ite
         return
     original = {name: weight.detach().clone() for name, weight in model.named_parameters()}
     try:
-        _load(model, weights)
+        load_weights(model, weights)
         yield
     finally:
-        _load(model, original)
+        load_weights(model, original)
 
 
 @torch.no_grad()
-def _load(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Copy weights into a model."""
     for name, weight in model.named_parameters():
         weight.copy_(weights[name])

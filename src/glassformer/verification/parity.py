@@ -14,7 +14,7 @@ from glassformer.engine import EngineOptions, open_search_backend
 from glassformer.engine.onnx_model import OnnxModel
 from glassformer.interop.ctranslate2_export import ExportVocabulary, open_ctranslate2
 from glassformer.model import ModelConfig, Transformer
-from glassformer.model.positions import position_kind
+from glassformer.model.position_kinds import position_kind
 
 Ids = list[int]
 
@@ -87,7 +87,7 @@ def by_transformers(directory: Path, config: ModelConfig, sources: Sequence[Ids]
     targets: list[Ids] = []
     for source, limit in zip(sources, _limits(sources, config), strict=True):
         generated = model.generate(
-            input_ids=padded([source], config.pad_id),
+            input_ids=torch.from_numpy(padded([source], config.pad_id)),
             num_beams=1,
             do_sample=False,
             max_length=None,

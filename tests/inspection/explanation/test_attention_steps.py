@@ -8,7 +8,8 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 from torch import nn
 
-from glassformer.decoding import Beam, PlainStepModel, Request, score, search
+from glassformer.decoding import Beam, Request, search
+from glassformer.engine.torch_step_model import PlainStepModel, score
 from glassformer.errors import InputError
 from glassformer.inspection import Trace, inspect
 from glassformer.inspection.explanation.attention_steps import walk

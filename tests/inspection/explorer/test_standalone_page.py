@@ -19,8 +19,8 @@ from glassformer.errors import DirectoryError, InputError
 from glassformer.inspection import Trace, inspect
 from glassformer.inspection.explorer import Frame, packed
 from glassformer.inspection.explorer.standalone_page import SCRIPT, page_of
+from glassformer.inspection.tracing.tensor_groups import TensorGroup, tensor_names
 from glassformer.inspection.tracing.trace_builder import trace
-from glassformer.inspection.tracing.trace_manifest import TensorGroup, tensor_names
 from glassformer.translator import Translator
 from tests import small_translator
 from tests.examples import max_examples

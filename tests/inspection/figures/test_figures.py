@@ -80,10 +80,11 @@ def test_a_story_has_every_figure_with_its_description_and_loads_nothing(dark, t
     assert places == sorted(places)
     assert page.count("<figure") == page.count("<figcaption>") == len(VIEWS)
     one_head = figure(street_trace(), "attention", at=at, head=0, caption=False).svg
-    assert one_head in street_trace().story(at=at, head=None).html  # as the command does without --head
-    street_trace().story().save(tmp_path / "it.html")
+    story = street_trace().story(at=at, head=None)
+    assert one_head in story.html  # as the command does without --head
+    story.save(tmp_path / "it.html")
     with pytest.raises(InputError, match=r"use a name that ends in \.html"):
-        street_trace().story().save(tmp_path / "it.svg")
+        story.save(tmp_path / "it.svg")
     with pytest.raises(InputError, match=r"There is no attention 'encoder\.layers\.9"):
         street_trace().story(at="encoder.layers.9.self_attention")
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer import Translator, load
-from glassformer.decoding import Beam, PlainStepModel, Request, search
+from glassformer.decoding import Beam, Request, search
+from glassformer.engine.torch_step_model import PlainStepModel
 from glassformer.errors import InputError
 from glassformer.evaluation import score
 from glassformer.inspection import inspect

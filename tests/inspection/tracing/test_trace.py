@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 
-from glassformer.decoding import Beam, PlainStepModel, Request, score, search
+from glassformer.decoding import Beam, Request, search
 from glassformer.decoding.search_tree import search_tree
+from glassformer.engine.torch_step_model import PlainStepModel, score
 from glassformer.errors import DirectoryError, GlassformerError, InputError
 from glassformer.inspection import Trace, record
 from glassformer.inspection.tracing.trace_builder import trace

@@ -39,9 +39,9 @@ def links(sentence: Sentence) -> tuple[Pairs, Pairs]:
     return frozenset(sure), frozenset(sure | possible_verb | _german_only_commas(english, german))
 
 
-def _find(words: Sequence[str], text: Sequence[str]) -> int:
-    """The index at which consecutive words occur in a text."""
-    return next(i for i in range(len(text)) if list(text[i : i + len(words)]) == list(words))
+def _occurrences(words: Sequence[str], text: Sequence[str]) -> list[int]:
+    """The indices at which consecutive words occur in a text."""
+    return [i for i in range(len(text)) if list(text[i : i + len(words)]) == list(words)]
 
 
 def _product(english: Iterable[int], german: Iterable[int]) -> set[tuple[int, int]]:
@@ -52,7 +52,7 @@ def _product(english: Iterable[int], german: Iterable[int]) -> set[tuple[int, in
 
 def _noun(noun: Noun, english: list[str], german: list[str]) -> set[tuple[int, int]]:
     noun_words = noun.english.split()
-    article, german_noun = _find(["the", *noun_words], english), german.index(noun.german.lower())
+    article, german_noun = _occurrences(["the", *noun_words], english)[0], german.index(noun.german.lower())
     return {(article, german_noun - 1)} | _product(range(article + 1, article + 1 + len(noun_words)), [german_noun])
 
 
@@ -60,10 +60,10 @@ def _predicate(plot: Plot, english: list[str], german: list[str]) -> set[tuple[i
     """Links of the predicate, "was too tired" = "zu müde war"; empty if the sentence has no predicate."""
     english_words = [*plot.degree[0].split(), *plot.reason.english.split()]
     german_words = [*plot.degree[1].split(), *plot.reason.german.split()]
-    was = [plot.tense.was, *english_words]
-    if not any(english[i : i + len(was)] == was for i in range(len(english))):
+    was = _occurrences([plot.tense.was, *english_words], english)
+    if not was:
         return set()
-    here, there = _find(was, english), _find(german_words, german)
+    here, there = was[0], _occurrences(german_words, german)[0]
     return {(here, german.index(plot.tense.war))} | {(here + 1 + i, there + i) for i in range(len(english_words))}
 
 
@@ -72,7 +72,7 @@ def _verb(plot: Plot, english: list[str], german: list[str]) -> tuple[set[tuple[
     verb, tense, mover = plot.verb, plot.tense, plot.mover.english.split()
     negated = "nicht" in german
     verb_words = f"{tense.english_negation} {verb.english}".split() if negated else tense.english(verb).split()
-    begin = _find([*mover, *verb_words], english) + len(mover)
+    begin = _occurrences([*mover, *verb_words], english)[0] + len(mover)
     index = {word: begin + i for i, word in enumerate(verb_words)}
     main = begin + len(verb_words) - 1
     finite, last = _german_verb(plot, german)
@@ -94,12 +94,7 @@ def _verb(plot: Plot, english: list[str], german: list[str]) -> tuple[set[tuple[
 def _german_verb(plot: Plot, german: list[str]) -> tuple[list[int], list[int]]:
     """Indices of the German finite verb and of the rest of the verb, outside the reason, which may have a verb too."""
     reason = plot.reason.german.split()
-    in_reason = {
-        start + i
-        for start in range(len(german))
-        if german[start : start + len(reason)] == reason
-        for i in range(len(reason))
-    }
+    in_reason = {start + i for start in _occurrences(reason, german) for i in range(len(reason))}
     finite, last = plot.tense.finite(plot.verb), plot.tense.last(plot.verb)
     outside = [(i, word) for i, word in enumerate(german) if i not in in_reason]
     joined = [i for i, word in outside if last and word == last + finite]  # ablehnte

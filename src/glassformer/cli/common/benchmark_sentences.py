@@ -14,7 +14,7 @@ MAX_SENTENCE_TOKENS = 128  # one overlong line must not dominate a measurement
 
 def sentences(opened: "OpenedModel", text: Path | None, count: int) -> list[list[int]]:
     """Token ids of a text's first lines; without a text, of the built-in corpus; without a tokenizer, random ids."""
-    config, tokenizer = opened.model.config, opened.tokenizer
+    config, tokenizer = opened.config, opened.tokenizer
     if tokenizer is None and text is not None:
         raise DataError(f"{opened.name} has no tokenizer: leave out the text, and random token ids are used.")
     if tokenizer is None:

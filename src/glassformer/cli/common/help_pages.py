@@ -1,5 +1,6 @@
 """Help pages that show metavars (FILE, N) but no Python types such as <str> or <bool>."""
 
+import gc
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -17,6 +18,10 @@ class PlainHelpCommand(TyperCommand):
 
     def get_params(self, ctx: Any) -> Any:
         return without_types(super().get_params(ctx))
+
+    def invoke(self, ctx: Any) -> Any:
+        gc.enable()  # the command line itself is imported and parsed without
+        return super().invoke(ctx)
 
 
 class PlainHelpGroup(TyperGroup):

@@ -30,8 +30,7 @@ Model = Annotated[
 ]
 Sentence = Annotated[str, typer.Argument(metavar="SENTENCE", help="Sentence to translate, in quotes.")]
 SourceFile = Annotated[
-    Path,
-    typer.Option(metavar="FILE", help="Source sentences, one per line; or a .tsv or .jsonl file with both sides."),
+    Path, typer.Option(metavar="FILE", help="Source sentences, one per line; or a .tsv or .jsonl file with both sides.")
 ]
 TranslationFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Their translations, line by line.")]
 EnsembleWith = Annotated[
@@ -48,9 +47,7 @@ OptionalBeamSize = Annotated[int | None, BEAM]
 LengthPenalty = Annotated[
     float,
     typer.Option(
-        min=0,
-        metavar="EXPONENT",
-        help="Rank by log-probability / length ** EXPONENT; 0 favours short translations.",
+        min=0, metavar="EXPONENT", help="Rank by log-probability / length ** EXPONENT; 0 favours short translations."
     ),
 ]
 SourceLanguage = Annotated[
@@ -68,7 +65,10 @@ EngineName = Annotated[
 PrecisionName = Annotated[
     str,
     _speed_option(
-        "--precision", metavar="NAME", help="Weights in float32, float16 (nearly exact) or int8 (smallest and fastest)."
+        "--precision",
+        metavar="NAME",
+        help="Weights in float32, float16 (nearly exact), bfloat16 (for processors that multiply in it) or int8 "
+        "(smallest and fastest).",
     ),
 ]
 Workers = Annotated[
@@ -88,9 +88,17 @@ Exact = Annotated[
         "one sentence at a time.",
     ),
 ]
+UseShortlist = Annotated[
+    bool | None,
+    _speed_option(
+        "--shortlist/--no-shortlist",
+        show_default=False,
+        help="Restrict each translation to the tokens of the model's shortlist, which is faster; by default if its "
+        "measured cost is at most 0.3 BLEU.",
+    ),
+]
 SplitAt = Annotated[
-    int,
-    typer.Option(min=8, metavar="N", help="Split inputs longer than N tokens at sentence ends, and report it."),
+    int, typer.Option(min=8, metavar="N", help="Split inputs longer than N tokens at sentence ends, and report it.")
 ]
 AllowPickle = Annotated[
     bool, typer.Option("--allow-pickle", help="Read torch.save files (.pt); no code in them is executed.")
@@ -100,9 +108,8 @@ AllNumbersAsJSON = Annotated[bool, typer.Option("--json", help="Print all number
 
 def chosen(option: str, value: str, choices: Iterable[Choice]) -> Choice:
     """The choice that an option's value names; any other value is an error."""
-    for choice in choices:
-        if choice == value:
-            return choice
+    if (choice := next((choice for choice in choices if choice == value), None)) is not None:
+        return choice
     raise SettingsError(f"Unknown {option} {value!r}; choose one of {', '.join(choices)}.")
 
 
@@ -113,16 +120,11 @@ def engine_from(
     sentences: int | None = None,
     positions: int | None = None,
     exact: bool = False,
+    shortlist: bool | None = None,
 ) -> "EngineOptions":
     """The engine options of the command line; those not given keep their defaults."""
     from glassformer.engine import EngineOptions
 
-    given: dict[str, Any] = {
-        "engine": engine,
-        "precision": precision,
-        "workers": workers,
-        "sentences": sentences,
-        "positions": positions,
-        "exact": exact,
-    }
-    return EngineOptions(**{name: value for name, value in given.items() if value is not None})
+    given: dict[str, Any] = {"workers": workers, "sentences": sentences, "positions": positions, "shortlist": shortlist}
+    given = {name: value for name, value in given.items() if value is not None}
+    return EngineOptions(engine=engine, precision=precision, exact=exact, **given)  # type: ignore[arg-type]

@@ -25,14 +25,11 @@ class LogDisplay(ProgressListener):
         self._last = 0.0
         self._dev = ""
 
-    def message(self, text: str) -> None:
-        self.line(text)
-
     def began(self, done: int, total: int, prediction: tuple[float, int]) -> None:
         self._last = time.monotonic()
         self._rate = TokenRate()
         seconds, memory = prediction
-        self.line(
+        self.message(
             f"Update {done:,} of {total:,}. Estimated from the first batches: {duration(seconds)} of training left, "
             f"{memory / 1e9:.1f} GB of memory."
         )
@@ -41,15 +38,15 @@ class LogDisplay(ProgressListener):
         self._rate.add(progress.tokens)
         if time.monotonic() - self._last > SECONDS_BETWEEN_LINES:
             self._last = time.monotonic()
-            self.line(f"update {progress.update:,}/{progress.total:,}  {self._details(progress)}")
+            self.message(f"update {progress.update:,}/{progress.total:,}  {self._details(progress)}")
 
     def validated(
         self, update: int, loss: float, scores: Scores, better: bool, samples: Sequence[tuple[Pair, str]]
     ) -> None:
         best = "  (best so far)" if better else ""
-        self.line(f"dev at {update:,}: loss {loss:.3f}  BLEU {scores.bleu:.2f}  chrF {scores.chrf:.2f}{best}")
+        self.message(f"dev at {update:,}: loss {loss:.3f}  BLEU {scores.bleu:.2f}  chrF {scores.chrf:.2f}{best}")
         if samples:
-            self.line(f"    {samples[0][0].source}\n    {samples[0][1]}")
+            self.message(f"    {samples[0][0].source}\n    {samples[0][1]}")
         self._rate = TokenRate()
         self._dev = f"  dev BLEU {scores.bleu:.2f}"
 
@@ -57,7 +54,7 @@ class LogDisplay(ProgressListener):
         speed = f"{self._rate.now:,.0f} tokens/s"
         return f"loss {progress.loss:.3f}  lr {progress.learning_rate:.1e}  {speed}{self._dev}"
 
-    def line(self, text: str) -> None:
+    def message(self, text: str) -> None:
         typer.echo(text, err=True)
 
     def close(self) -> None:
@@ -93,7 +90,7 @@ class LiveDisplay(LogDisplay):
         if self._bar is not None:
             self._bar.update(self._task, completed=progress.update, details=self._details(progress))
 
-    def line(self, text: str) -> None:
+    def message(self, text: str) -> None:
         self._console.print(text, markup=False)  # the text may contain [brackets]
 
     def close(self) -> None:

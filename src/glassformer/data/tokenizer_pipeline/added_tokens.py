@@ -60,9 +60,7 @@ class AddedTokenFinder:
 
     def __init__(self, tokens: Sequence[AddedToken], normalize: Callable[[str], str] = str) -> None:
         """`normalize` is applied to the tokens to find; the texts to split are already normalised."""
-        self._tokens: dict[str, AddedToken] = {}
-        for token in tokens:
-            self._tokens[normalize(token.content)] = token
+        self._tokens = {normalize(token.content): token for token in tokens}
         self._tokens.pop("", None)
         longest_first = sorted(self._tokens, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
@@ -73,9 +71,7 @@ class AddedTokenFinder:
         for match in self._pattern.finditer(text) if self._pattern else ():
             token = self._tokens[match[0]]
             start, stop = match.span()
-            if token.single_word and (
-                WORD_CHARACTER.match(text[start - 1 : start]) or WORD_CHARACTER.match(text[stop : stop + 1])
-            ):
+            if token.single_word and WORD_CHARACTER.search(text[start - 1 : start] + text[stop : stop + 1]):
                 continue
             if token.lstrip:
                 start = max(len(text[:start].rstrip(WHITESPACE_CHARACTERS)), end)

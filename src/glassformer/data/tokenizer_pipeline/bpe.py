@@ -40,9 +40,6 @@ class BPE:
         self._ids, self._merges, self._unknown, self._fuse_unknown = ids, merges, unknown, fuse_unknown
         self.tokenize = functools.lru_cache(maxsize=65536)(self._tokenize)
 
-    def _tokenize(self, word: str) -> tuple[str, ...]:
-        return self._merge([*self._symbols(word)])
-
     def _symbols(self, word: str) -> Iterator[str]:
         """The symbols that merging starts from: a word's characters, or the unknown token."""
         after_unknown = False
@@ -54,7 +51,8 @@ class BPE:
                 yield self._unknown
             after_unknown = not known
 
-    def _merge(self, pieces: list[str]) -> tuple[str, ...]:
+    def _tokenize(self, word: str) -> tuple[str, ...]:
+        pieces = [*self._symbols(word)]
         following = [*range(1, len(pieces)), -1]  # the index of each piece's right neighbour; -1 for none
         preceding = [*range(-1, len(pieces) - 1)]
         queue: list[tuple[int, int, str]] = []

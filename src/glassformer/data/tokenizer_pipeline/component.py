@@ -10,11 +10,7 @@ from glassformer.errors import DataError
 
 WHITESPACE_CHARACTERS = "".join(c for c in map(chr, range(0x3001)) if re.match(f"[{WHITESPACE}]", c))
 MAX_SEQUENCE_DEPTH, MAX_SEQUENCE_LENGTH = 5, 20
-EXPRESSIONS = {
-    " {2,}": " {2,}",
-    r"\n": "\n",
-    "\n": "\n",
-}
+EXPRESSIONS = {" {2,}": " {2,}", r"\n": "\n", "\n": "\n"}
 """The supported regular expressions of `tokenizers`, with their equivalents for `re`."""
 
 
@@ -57,6 +53,13 @@ class Component:
             raise DataError(f"the {self.role} has {name} = {reprlib.repr(value)}, which is not a single character.")
         return value
 
+    def require(self, allowed: Mapping[str, tuple[Any, ...]]) -> None:
+        """Refuse options with a value other than the allowed ones."""
+        for name, allowed_values in allowed.items():
+            value = self.values.get(name)
+            if not any(value is other or value == other for other in allowed_values):
+                raise self.unsupported(f"has {name} = {reprlib.repr(value)}, which is not supported")
+
     def replace(self) -> Callable[[str], str]:
         """The function of a Replace: of each {"String": ...} or {"Regex": ...} with a supported expression."""
         pattern, content = self._pattern(), self.text("content")
@@ -90,11 +93,3 @@ def components_of(role: str, values: Any, list_name: str, depth: int = 0) -> lis
         if member is not None
         for component in components_of(role, member, list_name, depth + 1)
     ]
-
-
-def require_values(component: Component, allowed: Mapping[str, tuple[Any, ...]]) -> None:
-    """Refuse options with a value other than the allowed ones."""
-    for name, values in allowed.items():
-        if not any(component.values.get(name) is value or component.values.get(name) == value for value in values):
-            found = reprlib.repr(component.values.get(name))
-            raise component.unsupported(f"has {name} = {found}, which is not supported")

@@ -4,12 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from glassformer.data.tokenizer_pipeline.charsmap import CharsMap
-from glassformer.data.tokenizer_pipeline.component import (
-    WHITESPACE_CHARACTERS,
-    Component,
-    components_of,
-    require_values,
-)
+from glassformer.data.tokenizer_pipeline.component import WHITESPACE_CHARACTERS, Component, components_of
 from glassformer.errors import DataError
 
 NormalizerStep = Callable[[str], str]
@@ -28,7 +23,7 @@ def _step(component: Component) -> NormalizerStep:
                 raise DataError("the normalizer has no precompiled_charsmap.")
             return CharsMap(encoded)
         case "Strip":
-            require_values(component, {"strip_left": (False,), "strip_right": (True,)})
+            component.require({"strip_left": (False,), "strip_right": (True,)})
             return lambda text: text.rstrip(WHITESPACE_CHARACTERS)
         case "Replace":
             return component.replace()

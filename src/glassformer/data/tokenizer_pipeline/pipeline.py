@@ -7,7 +7,7 @@ from typing import Any
 
 from glassformer.data.tokenizer_pipeline.added_tokens import AddedTokenFinder, added_tokens
 from glassformer.data.tokenizer_pipeline.bpe import BPE, Merges
-from glassformer.data.tokenizer_pipeline.component import Component, require_values
+from glassformer.data.tokenizer_pipeline.component import Component
 from glassformer.data.tokenizer_pipeline.decoders import UNKNOWN_TEXT, decoder_steps, is_byte_level
 from glassformer.data.tokenizer_pipeline.normalizers import normalizer_steps
 from glassformer.data.tokenizer_pipeline.pre_tokenizers import pre_tokenize, pre_tokenizer_steps
@@ -46,13 +46,16 @@ class Pipeline:
 
     def segment(self, text: str) -> list[str]:
         pieces: list[str] = []
-        first = True
-        for part, token in self._raw_finder.split(text):
-            if token is not None:
-                pieces.append(token)
-            else:
-                pieces += self._segment_normalized(self._normalize(part), first)
-            first = False
+        for i, (raw, raw_token) in enumerate(self._raw_finder.split(text)):
+            if raw_token is not None:
+                pieces.append(raw_token)
+                continue
+            for j, (part, token) in enumerate(self._normalized_finder.split(self._normalize(raw))):
+                if token is not None:
+                    pieces.append(token)
+                    continue
+                for word in pre_tokenize(part, i == j == 0, self._pre_tokenizers):
+                    pieces += self._model.tokenize(word)
         return pieces
 
     def join(self, pieces: Sequence[str]) -> str:
@@ -63,17 +66,6 @@ class Pipeline:
             texts = step(texts)
         return "".join(texts)
 
-    def _segment_normalized(self, text: str, first: bool) -> list[str]:
-        pieces: list[str] = []
-        for part, token in self._normalized_finder.split(text):
-            if token is not None:
-                pieces.append(token)
-            else:
-                for word in pre_tokenize(part, first, self._pre_tokenizers):
-                    pieces += self._model.tokenize(word)
-            first = False
-        return pieces
-
     def _normalize(self, text: str) -> str:
         return reduce(lambda so_far, step: step(so_far), self._normalizers, text)
 
@@ -82,7 +74,7 @@ class Pipeline:
             excluded = {token.content for token in self.added if not token.matches_in_texts}
             return Unigram(self.file.scores, self.unknown, component.flag("byte_fallback", False), excluded)
         if component.kind == "BPE" and self.file.scores is None:
-            require_values(component, BPE_OPTIONS)
+            component.require(BPE_OPTIONS)
             return BPE(self.file.ids, Merges(self.file.merges), self.unknown, component.flag("fuse_unk", False))
         raise component.unsupported()
 

@@ -3,6 +3,8 @@
 import functools
 import math
 from collections.abc import Collection, Mapping
+from itertools import groupby
+from operator import itemgetter
 
 from glassformer.errors import DataError
 
@@ -30,10 +32,11 @@ class Unigram:
 
     def _tokenize(self, word: str) -> tuple[str, ...]:
         pieces: list[str] = []
-        for piece, known in self._fuse_unknown(self._viterbi(word)):
-            byte_pieces = [f"<0x{byte:02X}>" for byte in piece.encode()]
+        for known, group in groupby(reversed(self._viterbi(word)), itemgetter(1)):
+            run = [piece for piece, _ in group]
+            byte_pieces = [f"<0x{byte:02X}>" for byte in "".join(run).encode()]
             if known:
-                pieces.append(piece)
+                pieces += run
             elif self._byte_fallback and all(byte_piece in self._scores for byte_piece in byte_pieces):
                 pieces += byte_pieces
             elif self._unknown is not None:
@@ -63,13 +66,3 @@ class Unigram:
             pieces.append((word[starts[end] : end], known[end]))
             end = starts[end]
         return pieces
-
-    def _fuse_unknown(self, backwards: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
-        """The pieces from first to last, with adjacent unknown pieces as one."""
-        fused: list[tuple[str, bool]] = []
-        for piece, known in reversed(backwards):
-            if fused and not known and not fused[-1][1]:
-                fused[-1] = (fused[-1][0] + piece, False)
-            else:
-                fused.append((piece, known))
-        return fused

@@ -22,6 +22,7 @@ typedef struct {
     int heads, size; /* size: columns per head */
     float scale;
     int n_blocks, n_single;     /* whole blocks; single keys, each followed by its value */
+    int single_step;            /* single keys that each query has more than the one before it; they share the others */
     const float *const *blocks; /* those of one query after another, unless all queries share them */
     const float *const *single;
     int per_query;         /* whether each query has its own keys */
@@ -53,7 +54,7 @@ INLINE void block_scores(int queries, int size, float scale, const float *q, ptr
     for (; i + SUMS <= size; i += SUMS)
         _Pragma("GCC unroll 4") for (int s = 0; s < SUMS; s++) {
             __builtin_prefetch(next + (i + s) * WIDTH);
-            floats column = load(columns + (i + s) * WIDTH);
+            floats column = load(columns + (ptrdiff_t)(i + s) * WIDTH);
             _Pragma("GCC unroll 4") for (int r = 0; r < queries; r++) total[r][s] += q[r * q_stride + i + s] * column;
         }
     for (int s = 0; i < size; i++, s++)
@@ -108,10 +109,10 @@ INLINE void add_block_values(int queries, int size, const float *weights, ptrdif
         add_weighted(queries, 2, WIDTH, weights, weights_stride, values + i, next + i, size, NULL, context + i, context_stride);
     for (; i + WIDTH <= size; i += WIDTH)
         add_weighted(queries, 1, WIDTH, weights, weights_stride, values + i, next + i, size, NULL, context + i, context_stride);
-    for (; i < size; i++)
-        for (int r = 0; r < queries; r++)
-            for (int j = 0; j < WIDTH; j++)
-                context[r * context_stride + i] += weights[r * weights_stride + j] * values[(ptrdiff_t)j * size + i];
+    for (int r = 0; r < queries && i < size; r++) /* columns innermost: their sums do not wait for each other */
+        for (int j = 0; j < WIDTH; j++)
+            for (int c = i; c < size; c++)
+                context[r * context_stride + c] += weights[r * weights_stride + j] * values[(ptrdiff_t)j * size + c];
 }
 
 /* and single values, at offset `from` of each `at`. */
@@ -122,8 +123,8 @@ INLINE void add_single_values(int size, const float *weights, int count, const f
     for (; i + 2 * WIDTH <= size; i += 2 * WIDTH)
         add_weighted(1, 2, count, weights, 0, NULL, NULL, from + i, at, context + i, 0);
     for (; i + WIDTH <= size; i += WIDTH) add_weighted(1, 1, count, weights, 0, NULL, NULL, from + i, at, context + i, 0);
-    for (; i < size; i++)
-        for (int j = 0; j < count; j++) context[i] += weights[j] * at[j][from + i];
+    for (int j = 0; j < count && i < size; j++)
+        for (int c = i; c < size; c++) context[c] += weights[j] * at[j][from + c];
 }
 
 #if WIDTH == 16
@@ -143,7 +144,7 @@ INLINE void add_single_values(int size, const float *weights, int count, const f
 #endif
 
 /* The b-th block of query r. */
-INLINE const float *block_at(const keys *k, int r, int b) { return k->blocks[(k->per_query ? r * k->n_blocks : 0) + b]; }
+INLINE const float *block_at(const keys *k, int r, int b) { return k->blocks[(k->per_query ? (ptrdiff_t)r * k->n_blocks : 0) + b]; }
 
 /* The block after it, for prefetching; after the last, the last itself. */
 INLINE const float *block_after(const keys *k, int r, int b) { return block_at(k, r, b + 1 < k->n_blocks ? b + 1 : b); }
@@ -157,7 +158,7 @@ static int sharing_block(const keys *k, int r, int queries, int b) {
 
 /* Attention of up to QUERIES queries, all heads. Block by block, since many keys do not fit into the cache. */
 static void attend(const keys *k, int queries, const float *q, ptrdiff_t q_stride, float *context, ptrdiff_t context_stride) {
-    int heads = k->heads, size = k->size, inner = heads * size, single = k->n_blocks * WIDTH, count = single + k->n_single;
+    int heads = k->heads, size = k->size, inner = heads * size, single = k->n_blocks * WIDTH;
     ptrdiff_t stride = (ptrdiff_t)heads * k->stride; /* from one query's scores to the next */
     for (int b = 0; b < k->n_blocks; b++)
         for (int r = 0, few; r < queries; r += few) {
@@ -169,19 +170,21 @@ static void attend(const keys *k, int queries, const float *q, ptrdiff_t q_strid
                             k->scores + r * stride + (ptrdiff_t)h * k->stride + b * WIDTH, stride)
         }
     for (int r = 0; r < queries && k->n_single; r++) {
-        const float *const *at = k->single + (k->per_query ? r * k->n_single : 0), *query = q + r * q_stride;
+        const float *const *at = k->single + (k->per_query ? (ptrdiff_t)r * k->n_single : 0), *query = q + r * q_stride;
         float *scores = k->scores + r * stride + single;
+        int n_single = k->n_single + r * k->single_step;
         for (int h = 0; h < heads; h++, query += size, scores += k->stride)
             switch (size) { /* the usual sizes as constants for the compiler */
-            case 32: store(scores, single_scores(32, k->scale, query, k->n_single, at, h * 32)); break;
-            case 64: store(scores, single_scores(64, k->scale, query, k->n_single, at, h * 64)); break;
-            default: store(scores, single_scores(size, k->scale, query, k->n_single, at, h * size));
+            case 32: store(scores, single_scores(32, k->scale, query, n_single, at, h * 32)); break;
+            case 64: store(scores, single_scores(64, k->scale, query, n_single, at, h * 64)); break;
+            default: store(scores, single_scores(size, k->scale, query, n_single, at, h * size));
             }
     }
     for (int r = 0; r < queries; r++) {
+        int count = single + k->n_single + r * k->single_step;
         for (int h = 0; h < heads; h++) {
             float *scores = k->scores + r * stride + (ptrdiff_t)h * k->stride;
-            const float *bias = k->bias ? k->bias + r * k->bias_step + h * k->bias_stride : NULL;
+            const float *bias = k->bias ? k->bias + (ptrdiff_t)r * k->bias_step + h * k->bias_stride : NULL;
             for (int j = 0; bias && j < count; j += WIDTH)
                 store(scores + j, load(scores + j) + part_of(bias, j, count, 0));
             softmax(count, scores);
@@ -200,7 +203,7 @@ static void attend(const keys *k, int queries, const float *q, ptrdiff_t q_strid
         }
     for (int r = 0; r < queries; r++)
         for (int h = 0; h < heads; h++)
-            add_single_values(size, k->scores + r * stride + (ptrdiff_t)h * k->stride + single, k->n_single,
-                              k->single + (k->per_query ? r * k->n_single : 0), inner + h * size,
+            add_single_values(size, k->scores + r * stride + (ptrdiff_t)h * k->stride + single,
+                              k->n_single + r * k->single_step, k->single + (k->per_query ? (ptrdiff_t)r * k->n_single : 0), inner + h * size,
                               context + r * context_stride + h * size);
 }

@@ -10,14 +10,13 @@
 typedef struct {
     int32_t eos, width, n_best, keep_greedy;
     int32_t looked_at; /* candidates per hypothesis */
-    int32_t n_never;
-    const int32_t *never; /* tokens that are never generated */
+    const uint8_t *never; /* per token, whether it is never generated; NULL for none */
     double length_penalty;
 } beam;
 
 /* The newest token of an unfinished target, linked to the token before it. */
 typedef struct {
-    int32_t parent, token;
+    int32_t parent, token, row; /* row: of the hypothesis that it continues, in the step that found it */
     float log_p;
 } node;
 
@@ -53,7 +52,7 @@ static double penalised(double total, int length, double penalty) { return total
 static void search_free(search *s) { free(s->prefix), free(s->nodes), free(s->now), free(s->next), free(s->best); }
 
 /* Grows an array to the needed capacity; 0 if memory is exhausted. */
-static int reserve(void **at, int32_t *capacity, int needed, size_t size) {
+static int reserve(void **at, int32_t *capacity, int32_t needed, size_t size) {
     if (*at && *capacity >= needed) return 1;
     void *more = realloc(*at, size * needed);
     if (!more) return 0;
@@ -77,19 +76,30 @@ static int search_begin(search *s, const beam *settings, int number, int shortes
     return 1;
 }
 
-/* The candidates of a row: the most likely tokens, unless a rule applies at this position. Returns their number. */
-static int candidates(const search *s, const beam *settings, int length, int size, const float *logits, float log_sum,
-                      float *log_ps, int32_t *tokens) {
+/* The logit of a token: of a sorted list if it is given, -inf if the token is not in it. */
+static float logit_of(int size, const int32_t *list, const float *logits, int token) {
+    if (!list) return logits[token];
+    int first = 0;
+    while (size > 0) { /* binary search among `size` tokens from `first` on */
+        int half = size / 2;
+        if (list[first + half] < token) first += half + 1, size -= half + 1;
+        else if (list[first + half] == token) return logits[first + half];
+        else size = half;
+    }
+    return -INFINITY;
+}
+
+/* The candidates of a row: the most likely tokens, unless a rule applies at this position. Returns their number. The
+   logits are of all tokens, or of a sorted list. */
+static int candidates(const search *s, const beam *settings, int length, int size, const int32_t *list,
+                      const float *logits, float log_sum, float *log_ps, int32_t *tokens) {
     int forced = length < s->n_prefix ? s->prefix[length] : s->limit - length < 2 ? settings->eos : -1;
     if (forced < 0 && length < s->shortest) { /* the end of sentence is not allowed yet */
-        int32_t never[settings->n_never + 1];
-        memcpy(never, settings->never, sizeof(int32_t) * settings->n_never);
-        never[settings->n_never] = settings->eos;
-        largest_of(size, logits, settings->n_never + 1, never, settings->looked_at, log_ps, tokens);
+        largest_of(size, logits, list, settings->never, settings->eos, settings->looked_at, log_ps, tokens);
         for (int k = 0; k < settings->looked_at; k++) log_ps[k] = log_p_of(log_ps[k], log_sum);
         if (log_ps[0] == -INFINITY) forced = settings->eos; /* if no token is left, the sentence ends */
     }
-    if (forced >= 0) log_ps[0] = log_p_of(logits[forced], log_sum), tokens[0] = forced;
+    if (forced >= 0) log_ps[0] = log_p_of(logit_of(size, list, logits, forced), log_sum), tokens[0] = forced;
     int count = forced >= 0 ? 1 : settings->looked_at;
     while (count && log_ps[count - 1] == -INFINITY) count--;
     return count;
@@ -118,10 +128,10 @@ static void ranked(int count, child *children) {
 
 /* Appends a token to an unfinished hypothesis; -1 if memory is exhausted. */
 static int append_token(search *s, const growing *parent, const child *by) {
-    int needed = s->n_nodes < s->nodes_capacity ? s->nodes_capacity : 2 * s->n_nodes;
-    if (!reserve((void **)&s->nodes, &s->nodes_capacity, needed, sizeof(node)))
-        return -1;
-    s->nodes[s->n_nodes] = (node){.parent = parent->node, .token = by->token, .log_p = by->log_p};
+    int32_t needed = s->nodes_capacity;
+    if (s->n_nodes == needed) needed = needed <= INT32_MAX / 2 ? 2 * needed : INT32_MAX;
+    if (s->n_nodes == INT32_MAX || !reserve((void **)&s->nodes, &s->nodes_capacity, needed, sizeof(node))) return -1;
+    s->nodes[s->n_nodes] = (node){.parent = parent->node, .token = by->token, .row = by->row, .log_p = by->log_p};
     return s->n_nodes++;
 }
 

@@ -1,4 +1,4 @@
-/* Matrix products with packed weights, in three precisions.
+/* Matrix products with packed weights, in four precisions.
 
    A matrix is stored in packed panels of PANEL columns, each panel row by row, so that a product reads it sequentially.
    Every number of the result is one sum in the order of the matrix's rows, however many rows x has: a row of the result
@@ -8,11 +8,11 @@
 
 #include "rows.h"
 
-enum precision { FLOAT32, FLOAT16, INT8 };
+enum precision { FLOAT32, FLOAT16, BFLOAT16, INT8 };
 
 typedef struct {
     int32_t precision, inputs, outputs; /* outputs rounded up to whole panels, with zero weights */
-    const void *weight;                 /* packed panels; int8: four rows of a column are adjacent */
+    const void *weight;                 /* packed panels; bfloat16, int8: two, four rows of a column are adjacent */
     const float *bias;                  /* one per output */
     const float *scale;                 /* int8: quantisation step of each output's weights */
     const int32_t *sums;                /* int8: 128 times the sum of each output's weights */
@@ -36,27 +36,69 @@ INLINE floats load_half(const uint16_t *from) {
 #elif defined(__aarch64__)
     return (floats)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from)));
 #else
-    floats x;
-    for (int i = 0; i < WIDTH; i++) x[i] = (float)((const _Float16 *)from)[i];
-    return x;
+    /* The exponent's bias changes by 112; numbers below 2^-14 lack the leading 1, and infinity has the largest exponent. */
+    ints bits = __builtin_convertvector(*(const halves *)from, ints), size = (bits & 0x7fff) << 13;
+    ints exponent = size & 0x0f800000, changed = size + (112 << 23);
+    changed = (ints)choose(exponent == 0x0f800000, (floats)(changed + (112 << 23)), (floats)changed);
+    floats small = (floats)(changed + (1 << 23)) - 0x1p-14f;
+    return (floats)((ints)choose(exponent == 0, small, (floats)changed) | ((ints)all(-0.0f) & (bits > 0x7fff)));
+#endif
+}
+
+/* Two bfloat16 numbers per int, adjacent ones of a row, rounded to nearest even; NaN stays NaN. */
+INLINE ints rounded_pairs(floats a, floats b) {
+    floats both[] = {SHUFFLE(ints, a, b, EVEN), SHUFFLE(ints, a, b, ODD)};
+    ints bits[2];
+    for (int i = 0; i < 2; i++) {
+        bits[i] = (ints)choose(both[i] == both[i], both[i], all(NAN));
+        bits[i] += 0x7fff + (bits[i] >> 16 & 1);
+    }
+    return (bits[0] >> 16 & 0xffff) | (bits[1] & ~0xffff);
+}
+
+/* A row in bfloat16; writes up to one vector beyond the end. */
+static void round_to_pairs(int size, const float *x, float *pairs) {
+    for (int i = 0; i < size; i += 2 * WIDTH) {
+        floats second = i + WIDTH < size ? part_of(x, i + WIDTH, size, 0) : all(0);
+        *(ints *)(pairs + i / 2) = rounded_pairs(part_of(x, i, size, 0), second);
+    }
+}
+
+/* total += two bfloat16 products per column, first that of the odd row, each rounded as float32. Bitwise the same on every
+   processor, except that the instruction takes numbers below 2^-126 for zero. */
+INLINE floats two_products(floats total, const float *x, floats w) {
+    uint32_t two;
+    memcpy(&two, x, 4);
+#if defined(__AVX512BF16__)
+    return (floats)_mm512_dpbf16_ps((__m512)total, (__m512bh)w, (__m512bh)_mm512_set1_epi32((int)two));
+#else
+    uint32_t parts[] = {two << 16, two & 0xffff0000};
+    float even, odd;
+    memcpy(&even, parts, 4), memcpy(&odd, parts + 1, 4);
+    total += odd * (floats)((ints)w & ~0xffff);
+    return total + even * (floats)((ints)w << 16);
 #endif
 }
 
 /* y += up to ROWS interleaved rows of x times `depth` rows of a panel; the sum starts from `begin`, the bias, if given.
-   `rows` and `half` are constants where this is inlined. `next` is prefetched meanwhile, `prefetch_bytes` per panel row. */
-INLINE void block_floats(int rows, int half, int depth, const float *x, const void *panel, const char *next,
+   In bfloat16, rows of x and of the panel are pairs. `rows` and `precision` are constants where this is inlined. `next` is
+   prefetched meanwhile, `prefetch_bytes` per panel row. */
+INLINE void block_floats(int rows, enum precision precision, int depth, const float *x, const void *panel, const char *next,
                          int prefetch_bytes, const float *begin, float *y, ptrdiff_t y_stride) {
     floats total[ROWS][PANEL_VECTORS];
     EACH_ROW EACH_VECTOR total[i][v] = load(begin ? begin + v * WIDTH : y + i * y_stride + v * WIDTH);
-    const int bytes = PANEL * (half ? 2 : 4);
+    const int half = precision == FLOAT16, bytes = PANEL * (half ? 2 : 4);
     for (int k = 0; k < depth; k++) {
         const char *here = (const char *)panel + (ptrdiff_t)k * bytes;
         prefetch(next + (ptrdiff_t)k * prefetch_bytes, prefetch_bytes);
         floats w[PANEL_VECTORS];
         EACH_VECTOR w[v] = half ? load_half((const uint16_t *)here + v * WIDTH) : load((const float *)here + v * WIDTH);
         EACH_ROW {
-            float factor = x[(ptrdiff_t)k * rows + i];
-            EACH_VECTOR total[i][v] += factor * w[v];
+            const float *factor = x + (ptrdiff_t)k * rows + i;
+            EACH_VECTOR {
+                if (precision == BFLOAT16) total[i][v] = two_products(total[i][v], factor, w[v]);
+                else total[i][v] += *factor * w[v];
+            }
         }
     }
     EACH_ROW EACH_VECTOR store(y + i * y_stride + v * WIDTH, total[i][v]);
@@ -140,15 +182,14 @@ INLINE void block_bytes(int rows, const product *by, const uint8_t *x, ptrdiff_t
 
 /* Quantises a row to integers from 1 to 255, with 128 for zero; returns the quantisation step. */
 static float quantise(int size, const float *x, uint8_t *quantised) {
-    floats top = {0};
-    ints wrong = {0};
+    floats top = {0}, wrong = {0};
     for (int i = 0; i < size; i += WIDTH) {
         floats part = size - i < WIDTH ? load_part(x + i, size - i, 0) : load(x + i);
         top = larger(larger(part, -part), top);
-        wrong |= part != part;
+        wrong += check(part);
     }
     float most = largest(top);
-    float row_scale = most / 127, inverse = most > 0 ? 127 / most : 0;
+    float row_scale = most / 127, inverse = most > 1e-36f ? 127 / most : 0; /* 127 / 1e-37 would be infinite */
     int i = 0;
     for (; i < size; i++) { /* adding 1.5 * 2^23 (+ 128) rounds; the low bits are the integer */
         float shifted = x[i] * inverse + 12583040.0f;
@@ -157,7 +198,7 @@ static float quantise(int size, const float *x, uint8_t *quantised) {
         quantised[i] = (uint8_t)bits;
     }
     for (; i % 4; i++) quantised[i] = 128;
-    return any(wrong) ? NAN : row_scale; /* NaN stays NaN */
+    return row_scale + sum(wrong); /* NaN if any number is not finite */
 }
 
 typedef float four_floats __attribute__((vector_size(16), aligned(4), may_alias));
@@ -208,26 +249,36 @@ static void multiply(const product *by, int count, const float *x, ptrdiff_t x_s
             }
         return;
     }
-    int half = by->precision == FLOAT16, bytes_per_row = PANEL * (half ? 2 : 4);
+    int size = by->inputs, bytes_per_row = PANEL * (by->precision == FLOAT16 ? 2 : 4);
+    if (by->precision == BFLOAT16) {
+        size = (by->inputs + 1) / 2;
+        for (int i = 0; i < count; i++) round_to_pairs(by->inputs, x + i * x_stride, scratch + (ptrdiff_t)i * size);
+        x = scratch, x_stride = size, scratch += (ptrdiff_t)count * size;
+    }
     for (int b = 0; b < blocks && count > 1; b++) {
         int row = FIRST_ROW(b);
-        interleave(FIRST_ROW(b + 1) - row, by->inputs, x + row * x_stride, x_stride, scratch + (ptrdiff_t)row * by->inputs);
+        interleave(FIRST_ROW(b + 1) - row, size, x + row * x_stride, x_stride, scratch + (ptrdiff_t)row * size);
     }
     if (count > 1) x = scratch;
     for (int column = 0; column < by->outputs; column += PANEL)
-        for (int first = 0; first < by->inputs; first += DEPTH) {
-            int depth = by->inputs - first < DEPTH ? by->inputs - first : DEPTH;
-            const char *panel = (const char *)by->weight + ((ptrdiff_t)column / PANEL * by->inputs + first) * bytes_per_row;
+        for (int first = 0; first < size; first += DEPTH) {
+            int depth = size - first < DEPTH ? size - first : DEPTH;
+            const char *panel = (const char *)by->weight + ((ptrdiff_t)column / PANEL * size + first) * bytes_per_row;
             for (int b = 0; b < blocks; b++) {
                 int row = FIRST_ROW(b), rows = FIRST_ROW(b + 1) - row;
                 int prefetch_bytes = bytes_per_row / blocks; /* every block prefetches its share of the next panel */
                 const char *next = panel + (ptrdiff_t)depth * (bytes_per_row + b * prefetch_bytes);
                 const float *begin = first == 0 ? by->bias + column : NULL;
-                const float *from = x + (ptrdiff_t)row * by->inputs + (ptrdiff_t)first * rows;
+                const float *from = x + (ptrdiff_t)row * size + (ptrdiff_t)first * rows;
                 float *to = y + row * y_stride + column;
-#define FLOATS(n) block_floats(n, 0, depth, from, panel, next, prefetch_bytes, begin, to, y_stride)
-#define HALVES(n) block_floats(n, 1, depth, from, panel, next, prefetch_bytes, begin, to, y_stride)
-                if (half) BY_ROWS(rows, HALVES) else BY_ROWS(rows, FLOATS)
+#define FLOATS(n) block_floats(n, FLOAT32, depth, from, panel, next, prefetch_bytes, begin, to, y_stride)
+#define HALVES(n) block_floats(n, FLOAT16, depth, from, panel, next, prefetch_bytes, begin, to, y_stride)
+#define PAIRS(n) block_floats(n, BFLOAT16, depth, from, panel, next, prefetch_bytes, begin, to, y_stride)
+                switch (by->precision) {
+                case FLOAT16: BY_ROWS(rows, HALVES) break;
+                case BFLOAT16: BY_ROWS(rows, PAIRS) break;
+                default: BY_ROWS(rows, FLOATS)
+                }
             }
         }
 }

@@ -1,4 +1,7 @@
-/* Operations on a single row: norms, activations, softmax, the most likely tokens. */
+/* Operations on a single row: norms, activations, softmax, the most likely tokens.
+
+   What is not finite becomes NaN and stays NaN up to the logits, where it is noticed: no operation may turn it into an
+   ordinary number, as max(NaN, 0), e^(-inf) or 1 / sqrt(inf) would. */
 
 #pragma once
 
@@ -28,7 +31,7 @@ static void normalise(const norm *by, float eps, int size, const float *x, float
         floats d = part_of(x, i, size, mean) - mean;
         squares += d * d;
     }
-    float factor = 1.0f / sqrtf(sum(squares) / size + eps);
+    float variance = sum(squares) / size + eps, factor = variance < INFINITY ? 1.0f / sqrtf(variance) : NAN;
     for (int i = 0; i < size; i += WIDTH) {
         floats z = (part_of(x, i, size, mean) - mean) * factor * load(by->weight + i);
         if (by->bias) z += load(by->bias + i);
@@ -48,13 +51,13 @@ static void recur(int size, const float *x, const float *g, const float *past, f
         floats c = (1.0f - forget) * load(x + i);
         if (past) c += forget * load(past + i);
         store(cell + i, c);
-        store(y + i, larger(c, all(0)));
+        store(y + i, larger(c, all(0)) + check(c) + check(load(g + i)));
     }
 }
 
 INLINE floats activated(enum activation kind, floats x) {
     switch (kind) {
-    case RELU: return larger(x, all(0));
+    case RELU: return larger(x, all(0)) + check(x);
     case GELU: return 0.5f * x * (1.0f + error_function(x * 0.70710678118655f));
     case GELU_TANH: { /* tanh u = 1 - 2 / (e^2u + 1) */
         floats u = 0.79788456080287f * (x + 0.044715f * x * x * x);
@@ -86,7 +89,11 @@ static void rotate(int size, float *x, const float *cos, const float *sin) {
 /* softmax in place, e^(x - max) / sum; x must be padded with -inf to a whole vector. */
 static void softmax(int count, float *x) {
     floats best = all(-INFINITY), total = {0};
-    for (int i = 0; i < count; i += WIDTH) best = larger(load(x + i), best);
+    for (int i = 0; i < count; i += WIDTH) {
+        floats part = load(x + i);
+        best = larger(part, best);
+        total += check(count - i < WIDTH ? filled(part, count - i, 0) : part);
+    }
     float top = largest(best);
     for (int i = 0; i < count; i += WIDTH) {
         floats y = exponential(load(x + i) - top);
@@ -97,19 +104,14 @@ static void softmax(int count, float *x) {
     for (int i = 0; i < count; i += WIDTH) store(x + i, load(x + i) * factor);
 }
 
-/* log of the sum of e^x; NaN if any x is NaN. */
+/* log of the sum of e^x; NaN if any x is not finite. */
 static float log_sum(int size, const float *x) {
     floats best = all(-INFINITY), total = {0};
-    ints wrong = {0};
-    for (int i = 0; i < size; i += WIDTH) {
-        floats part = part_of(x, i, size, -INFINITY);
-        best = larger(part, best);
-        wrong |= part != part;
-    }
-    if (any(wrong)) return NAN;
+    int i = 0;
+    for (; i + WIDTH <= size; i += WIDTH) best = larger(load(x + i), best), total += check(load(x + i));
+    if (i < size) best = larger(part_of(x, i, size, -INFINITY), best), total += check(part_of(x, i, size, 0));
     float top = largest(best);
-    if (isinf(top)) return top;
-    for (int i = 0; i < size; i += WIDTH) total += exponential(part_of(x, i, size, -INFINITY) - top);
+    for (i = 0; i < size; i += WIDTH) total += exponential(part_of(x, i, size, -INFINITY) - top);
     return top + logf(sum(total));
 }
 
@@ -119,24 +121,21 @@ INLINE float log_p_of(float logit, float log_sum) {
     return log_p > 0 ? 0 : log_p;
 }
 
-static int among(int32_t one, int count, const int32_t *these) {
-    for (int i = 0; i < count; i++)
-        if (these[i] == one) return 1;
-    return 0;
-}
-
-/* The `count` largest values and their indices, largest first, excluding `never`; the first of equals. */
-static void largest_of(int size, const float *x, int n_never, const int32_t *never, int count, float *values,
-                       int32_t *places) {
-    for (int k = 0; k < count; k++) values[k] = -INFINITY, places[k] = 0;
+/* The `count` largest values and their tokens, largest first; the first of equals. x[i] belongs to the token list[i], or i
+   if `list` is NULL. Excluded are the tokens that are set in `never`, unless that is NULL, and `excluded`, unless that is
+   negative. */
+static void largest_of(int size, const float *x, const int32_t *list, const uint8_t *never, int excluded, int count,
+                       float *values, int32_t *tokens) {
+    for (int k = 0; k < count; k++) values[k] = -INFINITY, tokens[k] = 0;
     float bar = -INFINITY; /* the smallest of them, which a new value must exceed */
     for (int i = 0; i < size; i += WIDTH) {
         if (!any(part_of(x, i, size, -INFINITY) > all(bar))) continue;
         for (int j = i; j < i + WIDTH && j < size; j++) {
-            if (!(x[j] > bar) || among(j, n_never, never)) continue;
-            int k = count - 1;
-            for (; k > 0 && x[j] > values[k - 1]; k--) values[k] = values[k - 1], places[k] = places[k - 1];
-            values[k] = x[j], places[k] = j;
+            if (!(x[j] > bar)) continue;
+            int token = list ? list[j] : j, k = count - 1;
+            if ((never && never[token]) || token == excluded) continue;
+            for (; k > 0 && x[j] > values[k - 1]; k--) values[k] = values[k - 1], tokens[k] = tokens[k - 1];
+            values[k] = x[j], tokens[k] = token;
             bar = values[count - 1];
         }
     }

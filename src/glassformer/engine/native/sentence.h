@@ -12,6 +12,13 @@
 #include <sys/mman.h>
 #endif
 #include <stdlib.h>
+#if defined(_WIN32)
+#include <malloc.h>
+#define aligned_alloc(alignment, size) _aligned_malloc(size, alignment)
+#define aligned_free _aligned_free
+#else
+#define aligned_free free
+#endif
 
 #include "attention.h"
 #include "beam.h"
@@ -55,7 +62,13 @@ typedef struct {
     float *packed; /* blocks of the target: layer, block, slot */
     float *single; /* the newest pairs of the target (SSRU: cells): layer, position % WIDTH, slot */
     uint16_t *slots, *spare; /* per hypothesis: the slots of its newest WIDTH pairs, then of its blocks */
+    int32_t *list, *columns; /* shortlist.h: the tokens that it may use, sorted, and their columns in its group */
+    int32_t list_size, list_capacity, group; /* size 0: all tokens */
     search search;           /* unused if the search runs in Python */
+    int32_t n_heads, *heads; /* cross-attention heads whose weights are recorded: layer, head, layer, head, ... */
+    int32_t heads_capacity;
+    size_t attention_capacity;
+    float *attention; /* these weights: position, hypothesis, head, source token */
 } sentence;
 
 /* Floats from one pair to the next: a key, its value, and padding. Without the padding the same column of many keys would
@@ -81,7 +94,7 @@ static float *single_of(const model *m, const sentence *s, int layer, int positi
 }
 
 /* Slots per hypothesis. */
-static int n_slots(const sentence *s) { return WIDTH + s->limit / WIDTH; }
+static ptrdiff_t n_slots(const sentence *s) { return WIDTH + s->limit / WIDTH; }
 
 #define LARGE_PAGE ((size_t)2 << 20)
 
@@ -96,10 +109,32 @@ static void *large_pages(size_t size) {
     return pages;
 }
 
+/* A buffer that is reused by later calls and grows on demand. */
+typedef struct {
+    size_t size;
+    char *at;
+} memory;
+
+/* Divides the buffer into consecutive parts of these sizes; 0 if memory is exhausted. */
+static int parts_of(memory *all, int count, const size_t *sizes, void **parts) {
+    size_t total = 0;
+    for (int i = 0; i < count; i++) total += (sizes[i] + 127) / 64 * 64;
+    if (total > all->size) {
+        aligned_free(all->at);
+        all->at = aligned_alloc(64, total);
+        all->size = all->at ? total : 0;
+        if (!all->at) return 0;
+    }
+    char *at = all->at;
+    for (int i = 0; i < count; i++) parts[i] = at, at += (sizes[i] + 127) / 64 * 64;
+    return 1;
+}
+
 static void sentence_free(sentence *s) {
     if (!s) return;
     search_free(&s->search);
-    free(s->cross), free(s->packed), free(s->single), free(s->slots), free(s->spare), free(s);
+    free(s->heads), free(s->attention), free(s->list), free(s->columns);
+    free(s->cross), aligned_free(s->packed), free(s->single), free(s->slots), free(s->spare), free(s);
 }
 
 /* A new sentence, reusing the memory of a finished one if that is large enough. */
@@ -116,9 +151,10 @@ static sentence *sentence_begin(const model *m, sentence *old, int source, int l
         s->cross_bytes = cross, s->packed_bytes = packed, s->single_bytes = single, s->slots_bytes = slots;
         s->cross = malloc(cross), s->single = malloc(single), s->slots = malloc(slots), s->spare = malloc(slots);
         /* Pages that are never written take no memory; large pages only where the unused rest of the last is negligible. */
-        s->packed = packed < 4 * LARGE_PAGE ? malloc(packed ? packed : 1) : large_pages(packed);
+        s->packed = packed < 4 * LARGE_PAGE ? aligned_alloc(64, (packed + 64) / 64 * 64) : large_pages(packed);
     }
     s->source = source, s->limit = limit, s->width = width, s->rows = 1, s->length = 0;
+    s->n_heads = s->list_size = 0;
     if (s->cross && s->packed && s->single && s->slots && s->spare) return s;
     sentence_free(s);
     return NULL;
@@ -155,4 +191,33 @@ static void keep_rows(sentence *s, int rows, const int32_t *from, int before) {
                sizeof(uint16_t) * (WIDTH + s->length / WIDTH));
     uint16_t *slots = s->slots;
     s->slots = s->spare, s->spare = slots, s->rows = rows;
+}
+
+/* Floats of recorded attention per hypothesis and position. */
+static size_t attention_size(const sentence *s) { return (size_t)s->n_heads * s->source; }
+
+/* Memory for the recorded attention of this many positions; 0 if memory is exhausted. */
+static int reserve_attention(sentence *s, int positions) {
+    size_t needed = attention_size(s) * s->width * positions;
+    if (needed <= s->attention_capacity) return 1;
+    if (needed < 2 * s->attention_capacity) needed = 2 * s->attention_capacity;
+    float *more = realloc(s->attention, sizeof(float) * needed);
+    if (!more) return 0;
+    s->attention = more, s->attention_capacity = needed;
+    return 1;
+}
+
+/* The recorded weights of a hypothesis at a position. */
+static float *attention_of(const sentence *s, int position, int row) {
+    return s->attention + ((size_t)position * s->width + row) * attention_size(s);
+}
+
+/* Records the weights that `queries` rows from `first` on have just attended with. */
+static void record_attention(sentence *s, int layer, int first, int queries, const keys *k) {
+    for (int i = 0; i < s->n_heads; i++) {
+        if (s->heads[2 * i] != layer) continue;
+        const float *weights = k->scores + (ptrdiff_t)s->heads[2 * i + 1] * k->stride;
+        for (int q = 0; q < queries; q++, weights += (ptrdiff_t)k->heads * k->stride)
+            memcpy(attention_of(s, s->length, first + q) + (size_t)i * s->source, weights, sizeof(float) * s->source);
+    }
 }

@@ -41,6 +41,7 @@
 /* Rows may begin at any float, so no larger alignment is assumed. */
 typedef float floats __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
 typedef int32_t ints __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
+typedef uint16_t halves __attribute__((vector_size(WIDTH * 2), aligned(2), may_alias));
 
 #if defined(__clang__)
 #define SHUFFLE(ints, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -78,6 +79,9 @@ INLINE floats smaller(floats a, floats b) { return (floats)_mm256_min_ps((__m256
 INLINE floats larger(floats a, floats b) { return choose(a > b, a, b); }
 INLINE floats smaller(floats a, floats b) { return choose(a < b, a, b); }
 #endif
+
+/* 0 where x is finite, NaN elsewhere: added to a result that would otherwise hide what is not finite. */
+INLINE floats check(floats x) { return x * 0.0f; }
 
 /* The sums of adjacent pairs: first those of a, then those of b. */
 INLINE floats pairs(floats a, floats b) { return SHUFFLE(ints, a, b, EVEN) + SHUFFLE(ints, a, b, ODD); }
@@ -123,9 +127,9 @@ INLINE floats load_part(const float *from, int count, float fill) {
 #endif
 }
 
-/* e^x to about one unit in the last place; x is clamped to -87.3, where e^x is negligible. */
+/* e^x to about one unit in the last place; x is clamped to -87.3, where e^x is negligible. NaN stays NaN. */
 INLINE floats exponential(floats x) {
-    x = larger(smaller(x, all(88.0f)), all(-87.3f));
+    x = larger(all(-87.3f), smaller(all(88.0f), x));
     floats magic = all(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
     floats whole = x * 1.44269504088896f + magic;
     ints power = (ints)whole - (ints)magic;

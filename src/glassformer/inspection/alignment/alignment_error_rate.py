@@ -52,8 +52,7 @@ class AlignmentScore:
 def alignment_score(found: Iterable[Iterable[tuple[int, int]]], gold: Iterable[Links]) -> AlignmentScore:
     """Score predicted links, one set per sentence pair, against reference links."""
     totals = [0, 0, 0, 0]
-    for predicted, reference in zip(found, gold, strict=True):
-        links = frozenset(predicted)
+    for links, reference in zip(map(frozenset, found), gold, strict=True):
         counts = (len(links), len(reference.sure), len(links & reference.sure), len(links & reference.possible))
         totals = [total + count for total, count in zip(totals, counts, strict=True)]
     return AlignmentScore(*totals)

@@ -1,27 +1,15 @@
-"""Word alignments and selected heads as text and JSON."""
+"""Counts of word links, and selected heads as text and JSON."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from glassformer.inspection.alignment.head_selection import HeadSelection
-from glassformer.inspection.alignment.word_alignment import Link, WordPair
+from glassformer.decoding.attention_links import Link
 from glassformer.text_layout import columns, paragraph
 
+if TYPE_CHECKING:  # it imports torch
+    from glassformer.inspection.alignment.head_selection import HeadSelection
+
 HEADS_SHOWN = 10
-
-
-def alignment_json(pair: WordPair, links: Sequence[Link]) -> dict[str, Any]:
-    """Words and word links of a sentence pair, for JSON."""
-    source, target = pair.texts
-    return {
-        "source_words": source,
-        "target_words": target,
-        "alignment": [
-            {"source": link.source, "target": link.target, "weight": round(link.weight, 4)}
-            | ({"uncertain": True} if link.uncertain else {})
-            for link in links
-        ],
-    }
 
 
 class LinkCounts:
@@ -41,13 +29,13 @@ class LinkCounts:
         return text
 
 
-def selection_json(selection: HeadSelection) -> dict[str, Any]:
+def selection_json(selection: "HeadSelection") -> dict[str, Any]:
     """The heads selected for word alignment, and every head with its error rate, for JSON."""
     singles = [head.model_dump() | {"aer": round(aer, 6)} for head, aer in selection.singles]
     return {"choice": selection.choice.model_dump(), "singles": singles, "simple_rule_aer": round(selection.simple, 6)}
 
 
-def selection_text(selection: HeadSelection) -> str:
+def selection_text(selection: "HeadSelection") -> str:
     """The heads selected for word alignment, as text: a table of the best heads and a sentence."""
     rows = [("layer", "head", "target token is", "AER")]
     rows += [
@@ -57,14 +45,10 @@ def selection_text(selection: HeadSelection) -> str:
     choice = selection.choice
     measured_on = "gold links" if choice.measured_by == "gold" else "links learned from the sentences"
     heads = "; ".join(map(str, choice.heads))
-    return "\n\n".join(
-        [
-            f"The best single heads on {choice.pairs:,} pairs, measured on {measured_on}",
-            columns(rows, "rrlr"),
-            paragraph(
-                f"Chosen: {heads}. AER {choice.aer:.4f}; the mean over the heads of the second-to-last layer has "
-                f"{selection.simple:.4f}. A link is uncertain where the entropy of its attention weights, from 0 to 1, "
-                f"is above {choice.warn_above:.2f}."
-            ),
-        ]
+    heading = f"The best single heads on {choice.pairs:,} pairs, measured on {measured_on}"
+    summary = (
+        f"Chosen: {heads}. AER {choice.aer:.4f}; the mean over the heads of the second-to-last layer has "
+        f"{selection.simple:.4f}. A link is uncertain where the entropy of its attention weights, from 0 to 1, is "
+        f"above {choice.warn_above:.2f}."
     )
+    return "\n\n".join((heading, columns(rows, "rrlr"), paragraph(summary)))

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from glassformer.data import AnyTokenizer, Pair
 from glassformer.data.corpus import OneFile, TwoFiles, count_lines, read_lines
+from glassformer.data.word_spans import WordPair, word_pair
 from glassformer.errors import DataError
 from glassformer.inspection.alignment.alignment_error_rate import Links, read_links
-from glassformer.inspection.alignment.word_alignment import WordPair, word_pair
 
 
 class WordSplitter:

@@ -5,25 +5,19 @@ Heads are ranked by alignment error rate on a dev set, against links drawn by pe
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import torch
 
+from glassformer.data.word_spans import WordPair
+from glassformer.decoding.alignment_choice import AlignmentHead, AlignmentHeads, default_alignment_heads
+from glassformer.decoding.attention_links import first_largest, shares, spread
 from glassformer.errors import InputError
 from glassformer.inspection.alignment.alignment_error_rate import Links
 from glassformer.inspection.alignment.ibm_aligner import learned_links
-from glassformer.inspection.alignment.word_alignment import (
-    AlignmentHead,
-    AlignmentHeads,
-    WordPair,
-    default_alignment_heads,
-    first_largest,
-    shares,
-    spread,
-    word_attention,
-)
+from glassformer.inspection.alignment.word_alignment import word_attention
 from glassformer.model import ModelConfig, Transformer
-from glassformer.model.dims import Bool, Float, Int, Tensor
+from glassformer.model.dims import Bool, Float, Tensor
 
 MAX_MEASURED_PAIRS = 500
 """Maximum number of pairs that heads are measured on: more change nothing but the time."""
@@ -61,10 +55,7 @@ def every_alignment_head(config: ModelConfig) -> list[AlignmentHead]:
 
 
 def choose_heads(
-    model: Transformer,
-    pairs: Sequence[WordPair],
-    gold: Sequence[Links] | None = None,
-    also: Sequence[WordPair] = (),
+    model: Transformer, pairs: Sequence[WordPair], gold: Sequence[Links] | None = None, also: Sequence[WordPair] = ()
 ) -> HeadSelection:
     """Select alignment heads: the best one, then further ones while the error rate falls, on a sample of the pairs.
 
@@ -138,16 +129,13 @@ class _Measurements:
 
     def error_rates(self, attention: Float[Tensor, "C R W"]) -> Float[Tensor, " C"]:
         """The alignment error rates when every target word is linked to the source word with the largest weight."""
-        best = first_largest(attention)
-        hits = self._hits(self.sure, best) + self._hits(self.possible, best)
+        best = torch.from_numpy(first_largest(attention.numpy())).T
+        hits = self.sure.gather(1, best).sum(0).double() + self.possible.gather(1, best).sum(0).double()
         return 1 - hits / (len(self.sure) + self.sure.sum())
 
     def error_rate(self, selected: Sequence[int]) -> float:
         """The alignment error rate of the mean over these heads."""
         return float(self.error_rates(self.attention[list(selected)].mean(0, keepdim=True))[0])
-
-    def _hits(self, reference: Bool[Tensor, "R W"], best: Int[Tensor, "C R"]) -> Float[Tensor, " C"]:
-        return reference.gather(1, best.T).sum(0).double()
 
 
 def _sample(pairs: Sequence[WordPair], heads: int) -> list[int]:
@@ -166,17 +154,15 @@ def _measure(
     model: Transformer, pairs: Sequence[WordPair], gold: Sequence[Links], heads: Sequence[AlignmentHead]
 ) -> _Measurements:
     """Attention weights and reference links of all pairs, from one forward pass."""
-    first_rows = [0]
-    for pair in pairs:
-        first_rows.append(first_rows[-1] + len(pair.target))
+    first_rows = [0, *accumulate(len(pair.target) for pair in pairs)]
     rows, widest = first_rows[-1], max(len(pair.source) for pair in pairs)
     attention = torch.zeros(len(heads), rows, widest)
-    reference = {"sure": torch.zeros(rows, widest, dtype=torch.bool), "possible": torch.zeros(rows, widest).bool()}
+    sure, possible = torch.zeros(2, rows, widest, dtype=torch.bool)
     for number, weights in word_attention(model, pairs, heads):
-        attention[:, first_rows[number] : first_rows[number + 1], : weights.shape[-1]] = weights
+        attention[:, first_rows[number] : first_rows[number + 1], : weights.shape[-1]] = torch.from_numpy(weights)
     for first, pair, links in zip(first_rows[:-1], pairs, gold, strict=True):
-        for kind, table in reference.items():
-            for source, target in getattr(links, kind):
+        for table, table_links in ((sure, links.sure), (possible, links.possible)):
+            for source, target in table_links:
                 if source >= len(pair.source) or target >= len(pair.target):
                     raise InputError(
                         f"The link {source}-{target} is out of range: the pair has {len(pair.source)} source and "
@@ -184,7 +170,7 @@ def _measure(
                     )
                 table[first + target, source] = True
     spans = [(slice(*ends), len(pair.source)) for ends, pair in zip(pairwise(first_rows), pairs, strict=True)]
-    return _Measurements(attention, reference["sure"], reference["possible"], spans)
+    return _Measurements(attention, sure, possible, spans)
 
 
 def _greedy_selection(measured: _Measurements, first: int) -> list[int]:
@@ -208,9 +194,9 @@ def _warn_above(measured: _Measurements, selected: Sequence[int]) -> float:
     attention = measured.attention[list(selected)].mean(0)
     links: list[tuple[float, bool]] = []
     for rows, width in measured.spans:
-        weights = shares(attention[rows, :width])
+        weights = shares(attention[rows, :width].numpy())
         possible = measured.possible[rows, :width]
-        hits = possible.gather(1, first_largest(weights)[:, None])[:, 0]
+        hits = possible.gather(1, torch.from_numpy(first_largest(weights))[:, None])[:, 0]
         words = zip(spread(weights).tolist(), hits.tolist(), possible.any(-1).tolist(), strict=True)
         links += [(word_spread, is_right) for word_spread, is_right, has_link in words if has_link]
     links.sort(reverse=True)

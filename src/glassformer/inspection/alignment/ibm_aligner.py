@@ -67,9 +67,8 @@ def one_way(pairs: Sequence[tuple[Text, Text]]) -> list[set[tuple[int, int]]]:
         return links
     best = _best(cells, _posterior(cells))
     linked = best[cells.source[best] >= 0]
-    for pair, source, target in zip(
-        cells.pair[linked].tolist(), cells.source[linked].tolist(), cells.target[linked].tolist(), strict=True
-    ):
+    columns = (array[linked].tolist() for array in (cells.pair, cells.source, cells.target))
+    for pair, source, target in zip(*columns, strict=True):
         links[pair].add((source, target))
     return links
 
@@ -104,25 +103,16 @@ def _cells(pairs: Sequence[tuple[Text, Text]]) -> _Cells:
         n, m = len(source), len(target)
         if not n or not m:
             continue
-        words = np.concatenate(([0], source))  # 0 is NULL
-        parts.append(
-            (
-                np.full(m * (n + 1), number),
-                np.tile(np.arange(-1, n), m),
-                np.repeat(np.arange(m), n + 1),
-                np.repeat(np.arange(columns, columns + m), n + 1),
-                np.tile(words, m),
-                np.repeat(target, n + 1),
-            )
-        )
+        by_source = [np.tile(array, m) for array in (np.arange(-1, n), np.concatenate(([0], source)))]  # 0 is NULL
+        by_target = [np.repeat(array, n + 1) for array in (np.arange(m), np.arange(columns, columns + m), target)]
+        parts.append((np.full(m * (n + 1), number), *by_source, *by_target))
         priors.append(_diagonal_prior(n, m).ravel())
         columns += m
     if not parts:
         empty = np.zeros(0, dtype=np.int64)
         return _Cells(empty, empty, empty, empty, empty, empty, np.zeros(0))
-    pair, source_index, target_index, column, source_type, target_type = (
-        np.concatenate(arrays) for arrays in zip(*parts, strict=True)
-    )
+    arrays = map(np.concatenate, zip(*parts, strict=True))
+    pair, source_index, source_type, target_index, column, target_type = arrays
     target_types = int(target_type.max()) + 1
     types, kind = np.unique(source_type * target_types + target_type, return_inverse=True)
     return _Cells(pair, source_index, target_index, column, kind, types // target_types, np.concatenate(priors))

@@ -1,10 +1,11 @@
 """Internal evidence for coreference: attention, value-weighted attention, rollout and edge removal per candidate."""
 
+import operator
 from collections.abc import Sequence
 
 from glassformer.data import AnyTokenizer
+from glassformer.data.word_spans import marks_of, words
 from glassformer.decoding import Request
-from glassformer.inspection.alignment.word_spans import marks_of, words
 from glassformer.inspection.coreference.pronoun_evidence import PronounEvidence
 from glassformer.inspection.coreference.source_words import WordSpan, tokens_of
 from glassformer.inspection.explanation.attribution import (
@@ -42,35 +43,31 @@ def internal_evidence(
     encoder = [at for at in traced.attentions if at.startswith("encoder.")]
     cross = [at for at in traced.attentions if at.endswith("cross_attention")]
     quoted = f'"{word.text.lower()}"'
-    rows = [
-        *_attention_rows(traced, encoder, quoted, word_tokens, candidate_tokens),
-        _rollout_row(traced, quoted, word_tokens, candidate_tokens),
-    ]
+    rows = _attention_rows(traced, encoder, quoted, word_tokens, candidate_tokens)
+    shares = rollout(traced)[word_tokens].mean(0)
+    by_rollout = [float(shares[keys].sum()) for keys in candidate_tokens]
+    rows.append(PronounEvidence("rollout", f"rollout from {quoted}", by_rollout))
     pronoun = [] if pronoun_index is None else _word_tokens(tokenizer, answer, pronoun_index)
     if pronoun:
         rows += _attention_rows(traced, cross, "its pronoun", pronoun, candidate_tokens)
         before = sum(traced.log_probabilities[i] for i in pronoun)
-        for kind, label, cuts in (
-            ("cut word", f"edges from {quoted} cut, nats lost", lambda keys: edges(encoder, word_tokens, keys)),
-            ("cut pronoun", "edges from its pronoun cut, nats lost", lambda keys: edges(cross, pronoun, keys)),
-            (
-                "cut both",
-                "edges from both cut, nats lost",
-                lambda keys: edges(encoder, word_tokens, keys) + edges(cross, pronoun, keys),
-            ),
+        from_word = [edges(encoder, word_tokens, keys) for keys in candidate_tokens]
+        from_pronoun = [edges(cross, pronoun, keys) for keys in candidate_tokens]
+        from_both = list(map(operator.add, from_word, from_pronoun))
+        for kind, name, cuts in (
+            ("word", quoted, from_word),
+            ("pronoun", "its pronoun", from_pronoun),
+            ("both", "both", from_both),
         ):
-            after = [log_probabilities(translator.model, ids, answer.ids, cuts(keys)) for keys in candidate_tokens]
+            after = [log_probabilities(translator.model, ids, answer.ids, cut) for cut in cuts]
             lost = [before - sum(log_ps[i] for i in pronoun) for log_ps in after]
-            rows.append(PronounEvidence(kind, label, lost, votes=kind != "cut both", min_lead=MIN_LOSS_LEAD_NATS))
+            label, votes = f"edges from {name} cut, nats lost", kind != "both"
+            rows.append(PronounEvidence(f"cut {kind}", label, lost, votes, min_lead=MIN_LOSS_LEAD_NATS))
     return rows
 
 
 def _attention_rows(
-    traced: Trace,
-    attentions: Sequence[str],
-    name: str,
-    queries: Sequence[int],
-    candidate_tokens: Sequence[Sequence[int]],
+    traced: Trace, attentions: list[str], name: str, queries: list[int], candidate_tokens: list[list[int]]
 ) -> list[PronounEvidence]:
     """Evidence from attention: weights of the best head and the mean per layer; value-weighted attention per layer."""
     by_layer = [[attention_weights(traced, at, queries, keys) for keys in candidate_tokens] for at in attentions]
@@ -80,23 +77,12 @@ def _attention_rows(
     side = "pronoun" if attentions[0].endswith("cross_attention") else "word"
     last = len(attentions) - 1  # the layer nearest to the output: its rows vote
     rows = [PronounEvidence(f"{side}: best head", f"attention of {name}: best head", best)]
-    for measure, label, layers in (
-        ("mean", "mean of layer", means),
-        ("values", "‖α v W_O‖ of layer", value_weighted),
-    ):
+    for measure, label, layers in (("mean", "mean of layer", means), ("values", "‖α v W_O‖ of layer", value_weighted)):
         rows += [
             PronounEvidence(f"{side}: {measure} {n}", f"  {label} {n}", layer, votes=n == last)
             for n, layer in enumerate(layers)
         ]
     return rows
-
-
-def _rollout_row(
-    traced: Trace, name: str, word_tokens: Sequence[int], candidate_tokens: Sequence[Sequence[int]]
-) -> PronounEvidence:
-    total = rollout(traced)[list(word_tokens)].mean(0)
-    values = [float(total[list(keys)].sum()) for keys in candidate_tokens]
-    return PronounEvidence("rollout", f"rollout from {name}", values)
 
 
 def _word_tokens(tokenizer: AnyTokenizer, answer: TranslationCandidate, index: int) -> list[int]:

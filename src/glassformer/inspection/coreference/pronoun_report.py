@@ -35,34 +35,24 @@ def _comparison(verdict: PronounVerdict) -> str:
 
 
 def _table(verdict: PronounVerdict) -> str:
-    first = verdict.readings[0]
-    swapped_words = [""]
-    for number, _ in enumerate(verdict.readings):
-        label = (verdict.swap[number] if verdict.swap else "") if number < 2 else ""
-        swapped_words += [label if i == 0 else "" for i in range(len(first.candidates))]
-    rows: list[list[str]] = [swapped_words] if len(verdict.readings) > 1 else []
-    rows.append(["", *(f"{name}  " for reading in verdict.readings for name in reading.candidates)])
-    tables = [{row.kind: row for row in reading.evidence} for reading in verdict.readings]
-    kinds = list(dict.fromkeys(kind for table in tables for kind in table))
-    if any(pronoun for reading in verdict.readings for pronoun in reading.own_pronouns):
-        rows.append(
-            ["its pronoun", *(f"{word or '?'}  " for reading in verdict.readings for word in reading.own_pronouns)]
-        )
-    for kind in kinds:
-        name = next(table[kind].name for table in tables if kind in table)
-        cells = [
-            cell
-            for table, reading in zip(tables, verdict.readings, strict=True)
-            for cell in _cells(table, kind, reading)
-        ]
-        rows.append([name, *cells])
+    readings = verdict.readings
+    rows = [["", *(f"{name}  " for reading in readings for name in reading.candidates)]]
+    if verdict.swap:  # above the first candidate of each reading, the word that differs
+        blanks = [""] * (len(readings[0].candidates) - 1)
+        rows.insert(0, ["", *(cell for word in verdict.swap for cell in (word, *blanks))])
+    pronouns = [pronoun for reading in readings for pronoun in reading.own_pronouns]
+    if any(pronouns):
+        rows.append(["its pronoun", *(f"{pronoun or '?'}  " for pronoun in pronouns)])
+    names = {row.kind: row.name for reading in reversed(readings) for row in reading.evidence}
+    kinds = dict.fromkeys(row.kind for reading in readings for row in reading.evidence)
+    rows += [[names[kind], *(cell for reading in readings for cell in _cells(reading, kind))] for kind in kinds]
     return columns(rows, "l" + "r" * (len(rows[-1]) - 1))
 
 
-def _cells(table: dict[str, PronounEvidence], kind: str, reading: PronounReading) -> list[str]:
-    if kind not in table:
+def _cells(reading: PronounReading, kind: str) -> list[str]:
+    row = next((row for row in reading.evidence if row.kind == kind), None)
+    if row is None:
         return ["-  "] * len(reading.candidates)
-    row = table[kind]
     return [
         f"{_number(row, value)} {MARK if row.votes and row.points_to == i else ' '}"
         for i, value in enumerate(row.values)
@@ -79,34 +69,22 @@ def _number(row: PronounEvidence, value: float) -> str:
 
 def pronoun_json(verdict: PronounVerdict) -> dict[str, Any]:
     """The result of pronoun resolution as a JSON object."""
-    return {
-        "swap": verdict.swap,
-        "swap_searched": verdict.swap_searched,
-        "readings": [
-            {
-                "source": reading.source,
-                "translation": reading.translation,
-                "word": reading.word,
-                "candidates": reading.candidates,
-                "pronoun": reading.pronoun,
-                "scores": reading.scores,
-                "own_pronouns": reading.own_pronouns,
-                "evidence": [
-                    {
-                        "kind": row.kind,
-                        "name": row.name.strip(),
-                        "values": row.values,
-                        "counted": row.votes,
-                        "points_to": None if row.points_to is None else reading.candidates[row.points_to],
-                        "note": row.note,
-                    }
-                    for row in reading.evidence
-                ],
-                "verdict": None if reading.verdict is None else reading.candidates[reading.verdict],
-                "votes": reading.votes,
-                "preference": reading.preference,
-                "in_words": reading.in_words,
-            }
-            for reading in verdict.readings
-        ],
+    readings = [_reading_json(reading) for reading in verdict.readings]
+    return {"swap": verdict.swap, "swap_searched": verdict.swap_searched, "readings": readings}
+
+
+def _reading_json(reading: PronounReading) -> dict[str, Any]:
+    names = ("source", "translation", "word", "candidates", "pronoun", "scores", "own_pronouns")
+    return {name: getattr(reading, name) for name in names} | {
+        "evidence": [_row_json(row, reading.candidates) for row in reading.evidence],
+        "verdict": None if reading.verdict is None else reading.candidates[reading.verdict],
+        "votes": reading.votes,
+        "preference": reading.preference,
+        "in_words": reading.in_words,
     }
+
+
+def _row_json(row: PronounEvidence, candidates: list[str]) -> dict[str, Any]:
+    points_to = None if row.points_to is None else candidates[row.points_to]
+    about = {"kind": row.kind, "name": row.name.strip(), "values": row.values, "counted": row.votes}
+    return about | {"points_to": points_to, "note": row.note}

@@ -84,16 +84,8 @@ class PronounQuestion:
         evidence = internal_evidence(self.translator, self.tokenizer, text, answer, word, spans, index)
         if index is not None:
             evidence.append(following_evidence([count_following(slot, index) for slot in slots]))
-        return PronounReading(
-            source=text,
-            translation=answer.text,
-            word=word.text,
-            candidates=[span.text for span in spans],
-            pronoun_index=index,
-            scores=scores,
-            own_pronouns=[None] * len(spans),
-            evidence=evidence,
-        )
+        names = [span.text for span in spans]
+        return PronounReading(text, answer.text, word.text, names, index, scores, [None] * len(names), evidence)
 
     def _candidates(self, text: str, word: WordSpan, named: Sequence[str] | None, translation: str) -> list[WordSpan]:
         if named is not None:
@@ -137,10 +129,10 @@ class PronounQuestion:
         return slot(translation, nouns, self.translator.translate([span.replaced(text, noun) for noun in nouns]))
 
     def _pronoun_index(self, slots: Sequence[Slot], translation: str) -> int | None:
-        words = [normalised(word) for word in translation.split()]
         if not self.pronouns:
             return find_pronoun(slots)
-        given = [i for i, word in enumerate(words) if word in map(normalised, self.pronouns)]
+        pronouns = [normalised(pronoun) for pronoun in self.pronouns]
+        given = [i for i, word in enumerate(translation.split()) if normalised(word) in pronouns]
         if not given:
             raise InputError(
                 f"The translation {translation!r} contains none of the pronouns {', '.join(self.pronouns)}. Give the "
@@ -159,7 +151,7 @@ class PronounQuestion:
 
     def _choices(self, slots: Sequence[Slot], index: int) -> list[str]:
         """Possible pronouns: the original and those given; without given ones, also those of the variants."""
-        given = [*map(normalised, self.pronouns), *map(normalised, self.own_pronouns.values())]
+        given = map(normalised, (*self.pronouns, *self.own_pronouns.values()))
         variants = () if self.pronouns else alternatives(slots, index)
         return list(dict.fromkeys([slots[0].before[index], *given, *variants]))
 
@@ -180,10 +172,10 @@ class PronounQuestion:
         if index is None:
             return None
         nouns = " ".join(reading.candidates).lower().split()
-        spans = [span for span in content_words(text) if span.text.lower() not in nouns]
         tried = [
             (span, other)
-            for span in spans
+            for span in content_words(text)
+            if span.text.lower() not in nouns
             for other in substitute_words(self.translator.model, self.tokenizer, span.text, nouns, self.tries // 2)
         ]
         sentences = [span.replaced(text, other) for span, other in tried]

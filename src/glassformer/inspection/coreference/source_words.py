@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import torch
 
 from glassformer.data import AnyTokenizer
+from glassformer.data.word_spans import marks_of, words
 from glassformer.errors import InputError
-from glassformer.inspection.alignment.word_spans import marks_of, words
+from glassformer.inspection.explanation.token_lookup import WORD_START_MARKS, occurrence
 from glassformer.model import Transformer
 
 DETERMINERS = frozenset(
@@ -58,16 +59,14 @@ def _cased(word: str, like: str) -> str:
 
 def find_word(sentence: str, name: str) -> WordSpan:
     """Find a word by its text; "it#2" is its second occurrence."""
-    text, _, number = name.rpartition("#")
-    if not (text and number.isdecimal() and len(number) < 10 and int(number) > 0):
-        text, number = name, "1"
+    text, number = occurrence(name)
     matches = list(re.finditer(rf"(?<!\w){re.escape(text.strip())}(?!\w)", sentence, re.IGNORECASE))
     if not text.strip() or not matches:
         raise InputError(f"There is no word {text!r} in {sentence!r}.")
-    if int(number) > len(matches):
+    if number >= len(matches):
         times = "once" if len(matches) == 1 else f"{len(matches)} times"
         raise InputError(f"There is no {name!r}: {text!r} occurs only {times} in {sentence!r}.")
-    return WordSpan(matches[int(number) - 1][0], matches[int(number) - 1].start())
+    return WordSpan(matches[number][0], matches[number].start())
 
 
 def noun_phrases(sentence: str, word: WordSpan) -> list[list[WordSpan]]:
@@ -117,15 +116,10 @@ def _texts(text: str) -> list[str]:
 def vocabulary(tokenizer: AnyTokenizer) -> dict[str, int]:
     """Words that are a single source token, with their ids: lower-case, at least three letters."""
     pieces = tokenizer.pieces(range(tokenizer.vocab_size("source")), "source")
-    marks = [mark for mark in ("▁", "Ġ") if any(piece.startswith(mark) and len(piece) > 1 for piece in pieces)]
-    ids = {}
-    for number, piece in enumerate(pieces):
-        if marks and not piece.startswith(marks[0]):
-            continue
-        word = piece.removeprefix(marks[0]) if marks else piece
-        if len(word) >= 3 and word.isalpha() and word.islower():
-            ids[word] = number
-    return ids
+    marks = [mark for mark in WORD_START_MARKS if any(piece.startswith(mark) and len(piece) > 1 for piece in pieces)]
+    mark = marks[0] if marks else ""
+    ids = {piece.removeprefix(mark): number for number, piece in enumerate(pieces) if piece.startswith(mark)}
+    return {word: number for word, number in ids.items() if len(word) >= 3 and word.isalpha() and word.islower()}
 
 
 def substitute_words(

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from glassformer.inspection.explanation.attention_steps import AttentionStep, AttentionWalk, Key, Vector
+from glassformer.inspection.explanation.attention_steps import AttentionStep, AttentionWalk, Key, Vector, worst
 from glassformer.inspection.explanation.token_lookup import plain
 from glassformer.inspection.tracing.trace import Trace
 from glassformer.text_layout import columns, paragraph
@@ -17,17 +17,16 @@ MAX_KEYS_SHOWN = 16
 MAX_VALUES_SHOWN = 6
 """Maximum number of weighted values shown on separate lines; the others are summed in one line."""
 MAX_LABEL_WIDTH = 30
+MERGED_STEPS = {"softmax": "scores", "context": "values"}
+"""Step -> the step before it, shown under the same heading: scores beside their weights, values before their sum."""
 INDENT = "   "
 BAR_WIDTH = 20
 
 
-def terminal_width() -> int:
-    return min(shutil.get_terminal_size().columns, MAX_WIDTH)
-
-
 def walk_text(trace: Trace, walk: AttentionWalk) -> str:
     """All steps of an attention head, as text for the terminal's width."""
-    return "\n".join(_lines(trace, walk, max(MIN_WIDTH, terminal_width())))
+    width = max(MIN_WIDTH, min(shutil.get_terminal_size().columns, MAX_WIDTH))
+    return "\n".join(_lines(trace, walk, width))
 
 
 def _lines(trace: Trace, walk: AttentionWalk, width: int) -> Iterator[str]:
@@ -35,7 +34,8 @@ def _lines(trace: Trace, walk: AttentionWalk, width: int) -> Iterator[str]:
     yield _heading(trace, walk)
     yield from ("", *_tokens(trace, walk, width), "", "Of each vector: its first numbers, and its ‖norm‖.")
     shown_keys = heaviest(walk.keys)
-    for number, step in enumerate(_shown_steps(walk), start=1):
+    shown_steps = [step for step in walk.steps if step.name not in MERGED_STEPS.values()]
+    for number, step in enumerate(shown_steps, start=1):
         yield from ("", f"{number:2} {step.title}")
         if step.name == "softmax":
             yield INDENT + walk.step("scores").formula
@@ -43,23 +43,8 @@ def _lines(trace: Trace, walk: AttentionWalk, width: int) -> Iterator[str]:
         if step.note:
             yield INDENT + step.note
         yield from _body(walk, step, shown_keys, width)
-        if step.name == "softmax":
-            yield f"{INDENT}{recomputed(max_of(walk, 'scores', 'softmax'))}"
-        elif step.name == "context":
-            yield f"{INDENT}{recomputed(max_of(walk, 'values', 'context'))}"
-        else:
-            yield f"{INDENT}{recomputed(step.differs)}"
-
-
-def _shown_steps(walk: AttentionWalk) -> list[AttentionStep]:
-    """The steps with a heading of their own: scores and weights share a table, and so do the values and their sum."""
-    return [step for step in walk.steps if step.name not in ("scores", "values")]
-
-
-def max_of(walk: AttentionWalk, *names: str) -> float | None:
-    gaps = [walk.step(name).differs for name in names]
-    known = [gap for gap in gaps if gap is not None]
-    return max(known) if len(known) == len(gaps) else None
+        merged = MERGED_STEPS.get(step.name)
+        yield INDENT + recomputed(worst(step.differs, walk.step(merged).differs) if merged else step.differs)
 
 
 def recomputed(gap: float | None) -> str:
@@ -110,7 +95,7 @@ def heaviest(keys: Sequence[Key], count: int = MAX_KEYS_SHOWN) -> list[Key]:
     return sorted(largest, key=lambda key: key.position)
 
 
-def _weighted(keys: Sequence[Key]) -> "Iterator[Vector]":
+def _weighted(keys: Sequence[Key]) -> Iterator[Vector]:
     """Weight × v of the keys with the largest weights, and the sum over all others."""
     shown_keys = heaviest([key for key in keys if key.weight >= 0.0005], MAX_VALUES_SHOWN)
     for i, key in enumerate(shown_keys):
@@ -129,7 +114,7 @@ def _left_out(walk: AttentionWalk, shown_keys: list[Key]) -> Iterator[str]:
         yield f"{INDENT}({walk.hidden} later positions are masked)"
 
 
-def vector_lines(vectors: "Sequence[Vector]", width: int) -> Iterator[str]:
+def vector_lines(vectors: Sequence[Vector], width: int) -> Iterator[str]:
     """One line per vector: its first numbers, how many more there are, and its norm."""
     label = min(max(len(vector.name) for vector in vectors), MAX_LABEL_WIDTH)
     longest = max(len(vector.numbers) for vector in vectors)
@@ -140,7 +125,8 @@ def vector_lines(vectors: "Sequence[Vector]", width: int) -> Iterator[str]:
         first = "".join(number(x) for x in numbers[:shown].tolist())
         more = f"  … {len(numbers) - shown} more" if len(numbers) > shown else ""
         more = more.ljust(len(f"  … {longest} more") if longest > shown else 0)
-        yield f"{INDENT}{_cut(vector.name, label)}{first}{more}  ‖{number(float(numbers.norm()), 6)} ‖"
+        name = vector.name if len(vector.name) <= label else vector.name[: label - 1] + "…"
+        yield f"{INDENT}{name:{label}}{first}{more}  ‖{number(float(numbers.norm()), 6)} ‖"
 
 
 def number(x: float, width: int = 8) -> str:
@@ -151,22 +137,15 @@ def number(x: float, width: int = 8) -> str:
     return f"{x:{width}.{digits}f}"
 
 
-def _cut(text: str, width: int) -> str:
-    return text.ljust(width) if len(text) <= width else text[: width - 1] + "…"
-
-
 def _weight_table(walk: AttentionWalk, shown_keys: list[Key]) -> Iterator[str]:
     scaled = walk.scale != 1
     biased = any(key.bias for key in walk.keys)
-    headings = ["", "", "q · k"]
-    headings += [f"÷ √{round(walk.scale**-2)}"] if scaled else []
-    headings += ["+ bias"] if biased else []
+    headings = ["", "", "q · k", *[f"÷ √{round(walk.scale**-2)}"] * scaled, *["+ bias"] * biased]
     rows = [[*headings, "weight", ""]]
     for key in shown_keys:
-        row = [f"{INDENT}{key.position:2}", key.piece, f"{key.product:.2f}"]
-        row += [f"{key.product * walk.scale:.2f}"] if scaled else []
-        row += [f"{key.score:.2f}"] if biased else []
-        rows.append([*row, f"{key.weight:.3f}", bar(key.weight)])
+        numbers = [key.product, *[key.product * walk.scale] * scaled, *[key.score] * biased]
+        scores = [f"{number:.2f}" for number in numbers]
+        rows.append([f"{INDENT}{key.position:2}", key.piece, *scores, f"{key.weight:.3f}", bar(key.weight)])
     total = sum(key.weight for key in walk.keys)
     rows.append(["", "sum", *[""] * (len(headings) - 2), f"{total:.3f}", ""])
     yield from columns(rows, "ll" + "r" * (len(headings) - 1)).splitlines()
@@ -193,26 +172,16 @@ def walk_json(trace: Trace, walk: AttentionWalk) -> dict[str, Any]:
         "token": plain(walk.piece),
         "writes": None if walk.writes is None else plain(walk.writes),
         "scale": walk.scale,
-        "keys": [
-            {
-                "position": key.position,
-                "token": key.piece,
-                "k": key.k.tolist(),
-                "product": key.product,
-                "bias": key.bias,
-                "score": key.score,
-                "weight": key.weight,
-                "v": key.v.tolist(),
-            }
-            for key in walk.keys
-        ],
-        "steps": [
-            {
-                "step": step.name,
-                "formula": step.formula,
-                "vectors": [{"name": vector.name, "numbers": vector.numbers.tolist()} for vector in step.vectors],
-                "differs": step.differs,
-            }
-            for step in walk.steps
-        ],
+        "keys": [_key_json(key) for key in walk.keys],
+        "steps": [_step_json(step) for step in walk.steps],
     }
+
+
+def _key_json(key: Key) -> dict[str, Any]:
+    numbers = {name: getattr(key, name) for name in ("k", "product", "bias", "score", "weight", "v")}
+    return {"position": key.position, "token": key.piece} | numbers | {"k": key.k.tolist(), "v": key.v.tolist()}
+
+
+def _step_json(step: AttentionStep) -> dict[str, Any]:
+    vectors = [{"name": vector.name, "numbers": vector.numbers.tolist()} for vector in step.vectors]
+    return {"step": step.name, "formula": step.formula, "vectors": vectors, "differs": step.differs}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import torch
 
-from glassformer.decoding import score
+from glassformer.engine.torch_step_model import score
 from glassformer.inspection.interventions.changes import Change, RemoveEdge, apply
 from glassformer.inspection.interventions.weight_sharing_copy import weight_sharing_copy
 from glassformer.inspection.tracing.trace import Trace

@@ -46,11 +46,7 @@ def parts(model: nn.Module) -> list[ParameterPart]:
     """All parameters of a model, shared ones once under their first name, in the order of the module tree."""
     return [
         ParameterPart(
-            name,
-            _label(SUBLAYERS, name) or part_of(name),
-            part_of(name),
-            tuple(weight.shape),
-            weight.numel(),
+            name, _label(SUBLAYERS, name) or part_of(name), part_of(name), tuple(weight.shape), weight.numel()
         )
         for name, weight in model.named_parameters()
     ]

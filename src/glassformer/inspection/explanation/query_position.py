@@ -55,31 +55,25 @@ def choose(trace: Trace, token: str | None = None, at: str | None = None, head: 
     only the target has, in the decoder's cross-attention.
     """
     check(trace, QueryPosition(at or trace.attentions[0], head or 0, 0))
-    position = None
     attentions = [at] if at else [name for name in trace.attentions if name.startswith("encoder.")]
-    if token is None and (at is None or at.startswith("encoder.")):
-        position = next((i for i, piece in enumerate(trace.source) if plain(piece).lower() == "it"), None)
-    if token is not None:
-        if at is None and find_token(trace.source, token) is None and find_token(trace.target, token) is not None:
-            attentions = [name for name in trace.attentions if name.endswith("cross_attention")]
-        pieces = trace.source if attentions[0].startswith("encoder.") else trace.target
-        position = find_token(pieces, token)
-        if position is None:
-            side = "source" if attentions[0].startswith("encoder.") else "target"
-            raise InputError(f"The {side} has no token {token!r}; its tokens are: {' '.join(map(plain, pieces))}.")
+    in_source, in_target = (None if token is None else find_token(side, token) for side in (trace.source, trace.target))
+    if at is None and in_source is None and in_target is not None:
+        attentions = [name for name in trace.attentions if name.endswith("cross_attention")]
+    side = "source" if attentions[0].startswith("encoder.") else "target"
+    pieces = trace.source if side == "source" else trace.target
+    if token is None:
+        pronouns = [i for i, piece in enumerate(pieces) if side == "source" and plain(piece).lower() == "it"]
+        position = pronouns[0] if pronouns else None
+    elif (position := find_token(pieces, token)) is None:
+        raise InputError(f"The {side} has no token {token!r}; its tokens are: {' '.join(map(plain, pieces))}.")
+    words = [i for i, piece in enumerate(pieces) if is_word(piece)] or list(range(len(pieces)))
     candidates = [
         (_sharpness(trace, name, h, i), QueryPosition(name, h, i))
         for name in attentions
         for h in ([head] if head is not None else range(trace.config.n_heads))
-        for i in ([position] if position is not None else _word_positions(trace, name))
+        for i in ([position] if position is not None else words)
     ]
     return max(candidates, key=lambda candidate: candidate[0])[1]
-
-
-def _word_positions(trace: Trace, at: str) -> list[int]:
-    """Query positions that are words; all positions if none is."""
-    pieces = trace.source if at.startswith("encoder.") else trace.target
-    return [i for i, piece in enumerate(pieces) if is_word(piece)] or list(range(len(pieces)))
 
 
 def _sharpness(trace: Trace, at: str, head: int, position: int) -> tuple[bool, float]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from glassformer.data.word_spans import words
 from glassformer.errors import InputError
-from glassformer.inspection.alignment.word_spans import words
 
 WORD_START_MARKS = ("▁", "Ġ")
 """Prefixes of a word's first token, in tokenizers that mark word starts."""
@@ -44,14 +44,20 @@ def position_of(token: str | int, pieces: Sequence[str]) -> int:
     return position
 
 
+def occurrence(name: str) -> tuple[str, int]:
+    """A text and which of its occurrences is meant, counted from 0: "it#2" is the second "it", "it" the first."""
+    text, _, number = name.rpartition("#")
+    if text and number.isdecimal() and len(number) < 10 and int(number) > 0:
+        return text, int(number) - 1
+    return name, 0
+
+
 def find_token(pieces: Sequence[str], name: str) -> int | None:
     """Position of a token by its text, with or without ▁; "it#2" is the second. For a word, its first token."""
-    text, _, number = name.rpartition("#")
-    if not (text and number.isdecimal() and int(number) > 0):
-        text, number = name, "1"
+    text, number = occurrence(name)
     positions = (
         [i for i, piece in enumerate(pieces) if text in (piece, plain(piece))]
         or [i for i, piece in enumerate(pieces) if plain(piece).lower() == text.lower()]
         or [word.first for word in words(pieces) if word.text.lower() == text.lower()]
     )
-    return positions[int(number) - 1] if int(number) <= len(positions) else None
+    return positions[number] if number < len(positions) else None

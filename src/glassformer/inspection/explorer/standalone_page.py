@@ -12,8 +12,7 @@ from pathlib import Path
 
 from glassformer.atomic_directory import replace_file
 from glassformer.errors import InputError
-from glassformer.inspection.explorer.trace_packing import packed
-from glassformer.inspection.tracing.trace import Detail, Trace
+from glassformer.inspection.tracing.trace import Trace
 
 SCRIPT = Path(__file__).with_name("explorer.js")
 MAX_PAGE_BYTES = 25_000_000
@@ -59,18 +58,9 @@ def page_of(trace: Trace, packed_trace: bytes, name: str = "") -> str:
     )
 
 
-def write_page(
-    trace: Trace,
-    path: str | os.PathLike[str],
-    detail: Detail,
-    *,
-    name: str = "",
-    weights: bool | None = None,
-    half: bool | None = None,
-    largest: int | None = MAX_PAGE_BYTES,
-) -> None:
-    """Write the explorer of a trace as one HTML file: the implementation of `Trace.to_html`."""
-    content = page_of(trace, packed(trace, detail, name=name, weights=weights, half=half), name).encode()
+def write_page(page: str, path: str | os.PathLike[str], largest: int | None) -> None:
+    """Write a page to a file, atomically; raise if it is larger than the limit."""
+    content = page.encode()
     refuse_large(len(content), largest)
     replace_file(Path(path), content)
 

@@ -1,14 +1,12 @@
 """Packs a trace for the explorer: a gzipped trace file whose metadata also has the manifest."""
 
 import gzip
-from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from glassformer.errors import InputError
-from glassformer.inspection.tracing.trace import Detail, Trace
+from glassformer.inspection.tracing.trace import Detail, Loaders, Trace
 from glassformer.inspection.tracing.trace_file import reduce_trace, serialised
 from glassformer.inspection.tracing.trace_manifest import manifest, weights_in
-from glassformer.model.dims import Tensor
 
 DETAILS: tuple[Detail, ...] = ("attention", "full")
 MAX_INCLUDED_WEIGHT_BYTES = 6_000_000
@@ -23,7 +21,9 @@ def packed(
     """Pack a trace for a page of the explorer. `weights` (include parameters) and `half` (float16) default by size."""
     if detail not in DETAILS:
         raise InputError(f"Unknown detail {detail!r} for the explorer; choose one of {', '.join(DETAILS)}.")
-    patterns = _parameter_patterns(trace, detail, weights)
+    if weights is None:
+        weights = detail == "full" and _bytes(trace.parameters) <= MAX_INCLUDED_WEIGHT_BYTES
+    patterns = ("*",) if weights else ()
     part = reduce_trace(trace, detail, parameters=patterns)
     rounded = _bytes(part.loaders) + _bytes(part.parameters) > MAX_EXACT_BYTES if half is None else half
     if rounded:
@@ -46,12 +46,5 @@ def model_info(trace: Trace, name: str) -> dict[str, Any]:
     }
 
 
-def _parameter_patterns(trace: Trace, detail: Detail, include: bool | None) -> Sequence[str]:
-    """Name patterns of the model parameters to include in the page."""
-    if include is None:
-        include = detail == "full" and _bytes(trace.parameters) <= MAX_INCLUDED_WEIGHT_BYTES
-    return ("*",) if include else ()
-
-
-def _bytes(loaders: Mapping[str, Callable[[], Tensor]]) -> int:
+def _bytes(loaders: Loaders) -> int:
     return sum(load().nbytes for load in loaders.values())

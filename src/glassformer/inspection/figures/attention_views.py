@@ -12,7 +12,7 @@ from glassformer.inspection.figures.figure_tokens import source_tokens, target_t
 from glassformer.inspection.figures.tensor_rows import Table, matrices, matrix, rounded_number, weight
 from glassformer.inspection.tracing.trace import Trace
 from glassformer.model.dims import Tensor
-from glassformer.model.positions import position_kind
+from glassformer.model.position_kinds import position_kind
 
 ATTENTION_NAME = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(self|cross)_attention")
 
@@ -79,23 +79,17 @@ def checked_head(trace: Trace, head: int | None) -> int | None:
 def _part(trace: Trace, at: str, kind: str, name: str) -> Any:
     config = trace.config
     match name:
-        case "input":
-            return matrix(trace[f"{at}.input"])
+        case "input" | "output":
+            return matrix(trace[f"{at}.{name}"])
         case "memory":
             return matrix(trace[f"{at}.input" if kind == "self" else "memory"])
-        case "output":
-            return matrix(trace[f"{at}.output"])
-        case "scores":
-            return matrices(trace[f"{at}.scores"])
         case "weights":
             return matrices(visible_weights(trace, at))
         case "share":
-            norms = trace[f"{at}.heads_out_norm"].double().mean(1)
-            return [rounded_number(norm) for norm in norms.tolist()]
+            return [rounded_number(norm) for norm in trace[f"{at}.heads_out_norm"].double().mean(1).tolist()]
         case "wo":
             projection = trace.parameter(f"{at}.out_proj.weight")
-            size = config.n_heads * config.d_head
-            return weight(None if projection is None else projection.T, size, config.d_model)
+            return weight(None if projection is None else projection.T, config.n_heads * config.d_head, config.d_model)
         case "wq" | "wk" | "wv":
             return _projections(trace, f"{at}.{name[1]}_proj.weight")
     return matrices(trace[f"{at}.{name}"])
@@ -103,12 +97,10 @@ def _part(trace: Trace, at: str, kind: str, name: str) -> Any:
 
 def _projections(trace: Trace, name: str) -> list[Table]:
     """W_Q, W_K or W_V as in the paper: one D × K matrix per head."""
-    config = trace.config
-    parameter = trace.parameter(name)
-    shape = (config.d_model, config.d_head)
+    parameter, heads, shape = trace.parameter(name), trace.config.n_heads, (trace.config.d_model, trace.config.d_head)
     if parameter is None:
-        return [weight(None, *shape)] * config.n_heads
-    return [weight(head.T, *shape) for head in parameter.unflatten(0, (config.n_heads, -1))]
+        return [weight(None, *shape)] * heads
+    return [weight(head.T, *shape) for head in parameter.unflatten(0, (heads, -1))]
 
 
 def visible_weights(trace: Trace, at: str) -> Tensor:

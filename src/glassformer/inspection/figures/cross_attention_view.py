@@ -45,9 +45,7 @@ def _projection(trace: Trace, at: str, letter: str) -> dict[str, Any]:
 def shared_with(trace: Trace, name: str) -> str | None:
     """Name of a parameter that this one is tied to; None if it is not tied."""
     shared = trace.about.shared
-    if name in shared:
-        return shared[name]
-    return next((other for other, first in shared.items() if first == name), None)
+    return shared.get(name) or next((other for other, first in shared.items() if first == name), None)
 
 
 def _cosine(first: Tensor | None, second: Tensor | None) -> float | None:

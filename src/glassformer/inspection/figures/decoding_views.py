@@ -12,6 +12,8 @@ from glassformer.inspection.figures.figure_tokens import source_tokens, target_t
 from glassformer.inspection.figures.tensor_rows import matrix, rounded_number
 from glassformer.inspection.tracing.trace import Trace
 
+NODE_KEYS = ("parent", "text", "probability", "score", "fate")
+
 
 def decoding_steps_data(trace: Trace, options: FigureOptions) -> dict[str, Any]:
     """Data of the KV cache figure for the renderer: `DecodingStepsData` of frontend/src/figures/types.ts."""
@@ -82,22 +84,14 @@ def beam_data(trace: Trace, options: FigureOptions) -> dict[str, Any]:
             "This trace has no search tree, because its target was given. Trace the sentence again without a target "
             "(--target)."
         )
-    probabilities = torch.tensor(tree.log_probability, dtype=torch.float64).exp().tolist()
-    nodes = zip(tree.parent, tree.token, probabilities, tree.score, tree.fate, strict=True)
+    probabilities = map(rounded_number, torch.tensor(tree.log_probability, dtype=torch.float64).exp().tolist())
+    texts, scores = map(trace.piece, tree.token), map(rounded_number, tree.score)
+    nodes = zip(tree.parent, texts, probabilities, scores, tree.fate, strict=True)
     finished = tree.finished
     return {
         "size": trace.about.search.width,
         "lengthPenalty": tree.length_penalty,
-        "nodes": [
-            {
-                "parent": parent,
-                "text": trace.piece(token),
-                "probability": rounded_number(probability),
-                "score": rounded_number(score),
-                "fate": fate,
-            }
-            for parent, token, probability, score, fate in nodes
-        ],
+        "nodes": [dict(zip(NODE_KEYS, node, strict=True)) for node in nodes],
         "finished": finished,
         "followed": finished[trace.about.hypothesis] if trace.about.hypothesis < len(finished) else None,
     }

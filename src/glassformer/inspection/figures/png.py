@@ -4,7 +4,7 @@ import re
 from functools import cache
 
 from glassformer.errors import GlassformerError
-from glassformer.inspection.figures.renderer import MISSING
+from glassformer.extras import explained
 
 DOTS_PER_INCH = 96
 _LETTER = (
@@ -32,10 +32,8 @@ def with_symbol_font(svg: str) -> str:
 
 
 def _rendered(svg: str, scale: float | int) -> bytes:
-    try:
+    with explained():
         import resvg_py
-    except ImportError:
-        raise GlassformerError(MISSING) from None
     return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=scale, dpi=DOTS_PER_INCH))
 
 

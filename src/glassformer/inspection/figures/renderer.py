@@ -7,10 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from glassformer.errors import GlassformerError
+from glassformer.extras import explained
 
 BUNDLE = Path(__file__).with_name("figures.js")
-MISSING = "Figures need two small packages: pip install 'glassformer[figures]'."
 _CALL = """
 function draw(view, data, options) {
   return glassformerFigures.render(view, JSON.parse(data), JSON.parse(options));
@@ -30,10 +29,8 @@ def as_svg(view: str, data: Mapping[str, Any], options: Mapping[str, Any]) -> st
 
 
 def _renderer() -> Callable[[str, str, str], object]:
-    try:
+    with explained():
         import quickjs  # type: ignore[import-untyped]
-    except ImportError:
-        raise GlassformerError(MISSING) from None
     context = quickjs.Context()
     context.eval(_bundle() + _CALL)
     # The function keeps its context alive.

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
 import torch
-from pydantic import Field
+from pydantic import ConfigDict, Field
 from torch import nn
 from torch.nn import functional as F
 
@@ -29,6 +29,8 @@ HeadMeans = Mapping[str, Float[Tensor, "H K"]]
 
 class Change(Settings):
     """An intervention: most change the value at a tap (a named point of the forward pass), some change the input."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)  # for the server's OpenAPI document
 
     POSITIONAL: ClassVar[bool] = False
     """Whether the change refers to positions of one sentence, and so cannot be applied to a corpus."""
@@ -56,16 +58,13 @@ class AttentionChange(Change):
     """The attention, for example decoder.layers.1.cross_attention."""
 
     def check(self, model: Transformer) -> None:
-        attention_at(model, self.at)
+        check_head(model, self.at, getattr(self, "head", None) or 0)  # not every change has a head
 
 
 class HeadChange(AttentionChange):
     """Base class of changes to one attention head."""
 
     head: Index
-
-    def check(self, model: Transformer) -> None:
-        check_head(model, self.at, self.head)
 
 
 class RemoveHead(HeadChange):
@@ -106,9 +105,6 @@ class RemoveEdge(AttentionChange):
     head: Index | None = None
     """The head; None for all heads."""
 
-    def check(self, model: Transformer) -> None:
-        check_head(model, self.at, self.head or 0)
-
     def listeners(self, model: Transformer, means: HeadMeans) -> Mapping[str, Listener]:
         def masked(scores: Tensor) -> Tensor | None:
             if self.query >= scores.shape[2] or self.key >= scores.shape[3]:
@@ -117,10 +113,8 @@ class RemoveEdge(AttentionChange):
             changed = scores.clone()
             changed[:, heads, self.query, self.key] = -math.inf
             if (changed[:, heads, self.query] == -math.inf).all(-1).any():
-                raise InputError(
-                    f"Position {self.query} of {self.at} attends to position {self.key} only: "
-                    "this edge cannot be removed."
-                )
+                only = f"Position {self.query} of {self.at} attends to position {self.key} only"
+                raise InputError(f"{only}: this edge cannot be removed.")
             return changed
 
         return {f"{self.at}.scores": masked}
@@ -132,9 +126,6 @@ class UniformAttention(AttentionChange):
     kind: Literal["uniform-attention"] = "uniform-attention"
     head: Index | None = None
     """The head; None for all heads."""
-
-    def check(self, model: Transformer) -> None:
-        check_head(model, self.at, self.head or 0)
 
     def listeners(self, model: Transformer, means: HeadMeans) -> Mapping[str, Listener]:
         def equalised(scores: Tensor) -> Tensor:
@@ -171,7 +162,7 @@ class ReplaceMatrices(AttentionChange):
     which: list[Literal["q", "k", "v"]] = Field(default=["k", "v"])
 
     def check(self, model: Transformer) -> None:
-        attention_at(model, self.at)
+        super().check(model)
         attention_at(model, self.by)
 
     def replaced_projections(self, model: Transformer) -> Mapping[str, nn.Linear]:
@@ -212,17 +203,8 @@ class ForcePrefix(Change):
         return replace(request, prefix=(*request.prefix, *self.ids))
 
 
-AnyChange = Annotated[
-    RemoveHead
-    | AverageHead
-    | RemoveEdge
-    | UniformAttention
-    | SkipFeedForward
-    | ReplaceMatrices
-    | ReplaceToken
-    | ForcePrefix,
-    Field(discriminator="kind"),
-]
+ModelChange = RemoveHead | AverageHead | RemoveEdge | UniformAttention | SkipFeedForward | ReplaceMatrices
+AnyChange = Annotated[ModelChange | ReplaceToken | ForcePrefix, Field(discriminator="kind")]
 
 
 def attention_at(model: Transformer, name: str) -> Attention:

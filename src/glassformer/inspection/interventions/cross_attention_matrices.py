@@ -9,13 +9,15 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional as F
 
-from glassformer.decoding import Beam, PlainStepModel, Request, search
-from glassformer.decoding.continuous_batching import batches_by_cost
-from glassformer.decoding.step_model import at_least_float32, padded
+from glassformer.decoding import Beam, Request, search
+from glassformer.decoding.batch_limits import batches_by_cost
+from glassformer.decoding.step_model import padded
+from glassformer.engine.torch_step_model import PlainStepModel, at_least_float32
 from glassformer.errors import InputError
 from glassformer.inspection.interventions.changes import ReplaceMatrices, apply, attention_at, attentions
 from glassformer.inspection.interventions.weight_sharing_copy import weight_sharing_copy
 from glassformer.inspection.tracing.record import record
+from glassformer.inspection.tracing.trace_builder import batch_of_one
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.attention import split_heads
 from glassformer.model.dims import Tensor
@@ -199,9 +201,12 @@ def _scored(
     costs = [len(s) + len(t) for s, t in zip(sources, targets, strict=True)]
     for batch in batches_by_cost(costs, MAX_BATCH_POSITIONS):
         batch_targets = [targets[i] for i in batch]
-        labels = padded(batch_targets, config.pad_id).to(device)
-        before = padded([[config.bos_id, *target[:-1]] for target in batch_targets], config.pad_id).to(device)
-        logits = at_least_float32(model(padded([sources[i] for i in batch], config.pad_id).to(device), before))
+        shifted = [[config.bos_id, *target[:-1]] for target in batch_targets]
+        source, labels, before = (
+            torch.from_numpy(padded(ids, config.pad_id)).to(device)
+            for ids in ([sources[i] for i in batch], batch_targets, shifted)
+        )
+        logits = at_least_float32(model(source, before))
         real = torch.arange(labels.shape[1]) < torch.tensor([len(target) for target in batch_targets])[:, None]
         log_ps = logits.log_softmax(-1).gather(-1, labels[:, :, None])[:, :, 0].cpu()
         total += float(log_ps[real].double().sum())
@@ -212,22 +217,23 @@ def _scored(
 def _matrices(model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Matrices]:
     top = f"encoder.layers.{model.config.encoder_layers - 1}.self_attention"
     differences, from_first = _recomputed(model, sources, targets)
-    layers = []
-    for i in range(model.config.decoder_layers):
-        at = cross(i)
-        others = [name for name in attentions(model) if name != at]
-        layers.append(
-            Matrices(
-                at=at,
-                shared_k=[name for name in others if _memory_of(model, name, "k") == _memory_of(model, at, "k")],
-                shared_v=[name for name in others if _memory_of(model, name, "v") == _memory_of(model, at, "v")],
-                cosine_encoder=_cosines(model, at, top),
-                cosine_first=_cosines(model, at, cross(0)),
-                differs=differences[i],
-                from_first=from_first[i],
-            )
+    return [
+        Matrices(
+            at=at,
+            shared_k=_shared(model, at, "k"),
+            shared_v=_shared(model, at, "v"),
+            cosine_encoder=_cosines(model, at, top),
+            cosine_first=_cosines(model, at, cross(0)),
+            differs=differences[i],
+            from_first=from_first[i],
         )
-    return layers
+        for i, at in enumerate(map(cross, range(model.config.decoder_layers)))
+    ]
+
+
+def _shared(model: Transformer, at: str, letter: str) -> list[str]:
+    own, others = _memory_of(model, at, letter), [name for name in attentions(model) if name != at]
+    return [name for name in others if _memory_of(model, name, letter) == own]
 
 
 def _cosines(model: Transformer, one: str, other: str) -> tuple[float, float]:
@@ -242,26 +248,23 @@ def _recomputed(
     model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> tuple[list[tuple[float, float]], list[float]]:
     """Per decoder layer, the largest difference of K, V from memory × its W_K, W_V; and how far K is from layer 0's."""
-    copy, config = weight_sharing_copy(model), model.config
-    device = model.output_projection.weight.device
-    differences = [[0.0, 0.0] for _ in range(config.decoder_layers)]
-    squared_distance, squared_norm = [0.0] * config.decoder_layers, 0.0
+    copy, depth = weight_sharing_copy(model), model.config.decoder_layers
+    differences = [[0.0, 0.0] for _ in range(depth)]
+    squared_distance, squared_norm = [0.0] * depth, 0.0
     for source, target in zip(sources, targets, strict=True):
         with record(copy, "memory", "decoder.*.cross_attention.k", "decoder.*.cross_attention.v") as recording:
-            before = [config.bos_id, *target[:-1]]
-            copy(torch.tensor([list(source)], device=device), torch.tensor([before], device=device))
+            copy(*batch_of_one(copy, source, target))
         first = recording[f"{cross(0)}.k"].double()
         squared_norm += float(first.square().sum())
-        for i in range(config.decoder_layers):
+        for i in range(depth):
             for number, letter in enumerate("kv"):
                 used = recording[f"{cross(i)}.{letter}"]
                 recomputed = projected(model, cross(i), letter, recording["memory"])
                 difference = float((used.double() - recomputed).abs().max())
                 differences[i][number] = max(differences[i][number], difference)
             squared_distance[i] += float((recording[f"{cross(i)}.k"].double() - first).square().sum())
-    return [(k, v) for k, v in differences], [
-        (squared / squared_norm) ** 0.5 if squared_norm else 0.0 for squared in squared_distance
-    ]
+    from_first = [(squared / squared_norm) ** 0.5 if squared_norm else 0.0 for squared in squared_distance]
+    return [(k, v) for k, v in differences], from_first
 
 
 def projected(model: Transformer, at: str, letter: str, memory: Tensor) -> Tensor:

@@ -30,22 +30,15 @@ def whose_keys_and_values(model: Transformer, source: Tensor) -> str:
         exchanged = _gap(with_encoder_matrices(source, target[:, :-1])[:, -1], at_once)
     stepwise = _gap(recording["logits"][:, -1], at_once)
     tokens = target.shape[1] - 1
-    return "\n".join(
-        (
-            _key_table(model, recording),
-            "",
-            paragraph(
-                "The encoder ran once. From its output each decoder layer computed K and V with its own W_K and W_V, "
-                "once for the sentence; only the keys of its self-attention were computed anew for each of the "
-                f"{tokens} tokens."
-            ),
-            "",
-            paragraph(
-                f"Decoded one token at a time or all at once, the logits differ by at most {stepwise}. With the top "
-                f"encoder layer's W_K and W_V in place of the decoder's own, they differ by {exchanged}."
-            ),
-        )
+    computed = (
+        "The encoder ran once. From its output each decoder layer computed K and V with its own W_K and W_V, once for "
+        f"the sentence; only the keys of its self-attention were computed anew for each of the {tokens} tokens."
     )
+    compared = (
+        f"Decoded one token at a time or all at once, the logits differ by at most {stepwise}. With the top encoder "
+        f"layer's W_K and W_V in place of the decoder's own, they differ by {exchanged}."
+    )
+    return "\n\n".join((_key_table(model, recording), paragraph(computed), paragraph(compared)))
 
 
 def _greedy(model: Transformer, source: Tensor) -> Tensor:
@@ -64,15 +57,8 @@ def _key_table(model: Transformer, recording: Recording) -> str:
         source_keys = recording.all(f"decoder.layers.{i}.cross_attention.k")
         recomputed = split_heads(layer.cross_attention.k_proj(recording["memory"]), model.config.n_heads)
         target_keys = recording.all(f"decoder.layers.{i}.self_attention.k")
-        rows.append(
-            (
-                f"decoder layer {i}",
-                f"{len(source_keys)} time",
-                _gap(source_keys[-1], recomputed),
-                _gap(source_keys[-1], first),
-                f"{len(target_keys)} times",
-            )
-        )
+        own, other = _gap(source_keys[-1], recomputed), _gap(source_keys[-1], first)
+        rows.append((f"decoder layer {i}", f"{len(source_keys)} time", own, other, f"{len(target_keys)} times"))
     return columns(rows, "lrrrr")
 
 
@@ -98,14 +84,8 @@ def exchange_text(result: MatrixExchange) -> str:
         for row in result.rows
     ]
     notes = [f"({row.choice.name}: {row.choice.note})" for row in result.rows if row.choice.note]
-    return "\n".join(
-        (
-            f"{result.sentences} sentences; log p of the {result.tokens} tokens of {translations}.",
-            "",
-            columns(rows, "lrrr"),
-            *notes,
-        )
-    )
+    heading = f"{result.sentences} sentences; log p of the {result.tokens} tokens of {translations}."
+    return "\n".join((heading, "", columns(rows, "lrrr"), *notes))
 
 
 def matrices_text(result: MatrixExchange) -> str:
@@ -122,11 +102,12 @@ def matrices_text(result: MatrixExchange) -> str:
 
 def _sharing(matrices: list[Matrices]) -> list[str]:
     """One sentence per W_K or W_V whose storage is shared with another."""
-    lines = []
-    for i, layer in enumerate(matrices):
-        for letter, names in (("W_K", layer.shared_k), ("W_V", layer.shared_v)):
-            if names:
-                lines.append(f"Decoder layer {i}'s {letter} shares its memory with that of {', '.join(names)}.")
+    lines = [
+        f"Decoder layer {i}'s {letter} shares its memory with that of {', '.join(names)}."
+        for i, layer in enumerate(matrices)
+        for letter, names in (("W_K", layer.shared_k), ("W_V", layer.shared_v))
+        if names
+    ]
     return lines or ["None of these matrices shares its memory with another."]
 
 
@@ -137,22 +118,9 @@ def answer_text(result: MatrixExchange) -> str:
 
 def answer_json(result: MatrixExchange) -> dict[str, Any]:
     """Whose W_K and W_V cross-attention uses, as a JSON object."""
-    return {
-        "sentences": result.sentences,
-        "tokens": result.tokens,
-        "given": result.given,
-        "rows": [_row_json(row) for row in result.rows],
-        "matrices": [asdict(layer) for layer in result.matrices],
-        "in_words": in_words(result),
-    }
+    return asdict(result) | {"rows": [_row_json(row) for row in result.rows], "in_words": in_words(result)}
 
 
 def _row_json(row: MatrixSourceResult) -> dict[str, Any]:
-    return {
-        "made_with": row.choice.name,
-        "taken": row.choice.taken,
-        "own": row.own,
-        "log_probability": row.log_probability,
-        "likeliest": row.likeliest,
-        "same": row.same,
-    }
+    numbers = {name: getattr(row, name) for name in ("own", "log_probability", "likeliest", "same")}
+    return {"made_with": row.choice.name, "taken": row.choice.taken} | numbers

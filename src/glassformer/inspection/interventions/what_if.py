@@ -4,9 +4,9 @@ import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from glassformer.decoding import score
+from glassformer.engine.torch_step_model import score
 from glassformer.errors import InputError
-from glassformer.inspection.interventions.changes import Change, RemoveHead, apply, attentions
+from glassformer.inspection.interventions.changes import Change, HeadMeans, RemoveHead, apply, attentions
 from glassformer.inspection.interventions.weight_sharing_copy import weight_sharing_copy
 from glassformer.inspection.tracing.trace import Trace, request_of
 from glassformer.inspection.tracing.trace_builder import IDS_AS_TEXT, TokenNames, means_for, trace
@@ -26,10 +26,8 @@ class WhatIf:
     @property
     def differences(self) -> list[float]:
         """Change in log-probability of each token of the original translation, in nats."""
-        return [
-            after - before
-            for before, after in zip(self.before.log_probabilities, self.original_log_probabilities, strict=True)
-        ]
+        pairs = zip(self.before.log_probabilities, self.original_log_probabilities, strict=True)
+        return [after - before for before, after in pairs]
 
     @property
     def changed_words(self) -> list[tuple[str, str]]:
@@ -72,19 +70,29 @@ def rank_heads(
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]],
     progress: Callable[[int, int], None] = lambda done, total: None,
+    changes: Sequence[Change] = (),
+    means: HeadMeans | None = None,
 ) -> list[HeadLoss]:
     """All heads, ranked by the loss from removing each on these pairs, largest first.
 
-    `progress` is called with the number of heads done and their total.
+    `progress` is called with the number of heads done and their total. `changes` (and the head `means` they need) are
+    applied throughout.
     """
 
-    def log_probability(removed: Sequence[Change]) -> float:
+    def log_probability(*removed: Change) -> float:
+        """The mean per target token."""
         ablated = weight_sharing_copy(model)
-        apply(ablated, removed, {})
+        apply(ablated, [*changes, *removed], means or {})
         scored = score(ablated, sources, targets)
         return sum(pair.log_probability for pair in scored) / sum(len(pair.tokens) for pair in scored)
 
-    return _ranked(model, log_probability, progress)
+    heads = [(at, head) for at in attentions(model) for head in range(model.config.n_heads)]
+    baseline = log_probability()
+    losses = []
+    for number, (at, head) in enumerate(heads, start=1):
+        losses.append(HeadLoss(at, head, baseline - log_probability(RemoveHead(at=at, head=head))))
+        progress(number, len(heads))
+    return sorted(losses, key=lambda ranked: -ranked.loss)
 
 
 def rank_heads_of(
@@ -93,24 +101,4 @@ def rank_heads_of(
     """All heads, ranked as by `rank_heads` on one traced translation, with the changes of its trace applied."""
     about = before.about
     means = means_for(about.changes, model, [request_of(about)], about.search)
-
-    def log_probability(removed: Sequence[Change]) -> float:
-        ablated = weight_sharing_copy(model)
-        apply(ablated, [*about.changes, *removed], means)
-        [scored] = score(ablated, [about.source.ids], [about.target.ids])
-        return scored.log_probability / len(scored.tokens)
-
-    return _ranked(model, log_probability, progress)
-
-
-def _ranked(
-    model: Transformer, log_probability: Callable[[Sequence[Change]], float], progress: Callable[[int, int], None]
-) -> list[HeadLoss]:
-    """Rank all heads by the loss from removing each; `log_probability`: the mean per target token, under changes."""
-    heads = [(at, head) for at in attentions(model) for head in range(model.config.n_heads)]
-    baseline = log_probability([])
-    losses = []
-    for number, (at, head) in enumerate(heads, start=1):
-        losses.append(HeadLoss(at, head, baseline - log_probability([RemoveHead(at=at, head=head)])))
-        progress(number, len(heads))
-    return sorted(losses, key=lambda ranked: -ranked.loss)
+    return rank_heads(model, [about.source.ids], [about.target.ids], progress, about.changes, means)

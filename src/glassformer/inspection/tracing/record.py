@@ -58,29 +58,26 @@ def record(model: nn.Module, *patterns: str) -> Iterator[Recording]:
     refuse_compiled(model)
     selected = matching_taps(model, patterns or ("*",))
     recording = Recording(selected)
-    listeners = {name: partial(recording.add, name) for name in selected}
-    for name, tap in selected.items():
-        tap.listeners.append(listeners[name])
+    listeners = [(tap, partial(recording.add, name)) for name, tap in selected.items()]
+    for tap, listener in listeners:
+        tap.listeners.append(listener)
     try:
         yield recording
     finally:
-        for name, tap in selected.items():
-            tap.listeners.remove(listeners[name])
+        for tap, listener in listeners:
+            tap.listeners.remove(listener)
 
 
 def matching_taps(model: nn.Module, patterns: tuple[str, ...]) -> dict[str, Tap]:
     """The taps that match any of the patterns; a pattern without a match is an error."""
     all_taps = taps(model)
-    selected: dict[str, Tap] = {}
     for pattern in patterns:
-        matches = {name: tap for name, tap in all_taps.items() if fnmatchcase(name, pattern)}
-        if not matches:
+        if not any(fnmatchcase(name, pattern) for name in all_taps):
             raise InputError(
                 f"No tap matches {pattern!r}. `glassformer.taps(model)` lists all {len(all_taps)}, "
                 f"for example {next(iter(all_taps), 'none')!r}."
             )
-        selected |= matches
-    return {name: tap for name, tap in all_taps.items() if name in selected}
+    return {name: tap for name, tap in all_taps.items() if any(fnmatchcase(name, pattern) for pattern in patterns)}
 
 
 def refuse_compiled(model: nn.Module) -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 Detail = Literal["attention", "full", "everything"]
+Loaders = Mapping[str, Callable[[], Tensor]]
+"""Tensor name -> the function that loads it."""
 
 
 class Side(Settings):
@@ -104,13 +106,7 @@ class Trace(Mapping[str, Tensor]):
     every attention the norm of each head's contribution. Tensors of a file are read on access.
     """
 
-    def __init__(
-        self,
-        about: TraceInfo,
-        loaders: Mapping[str, Callable[[], Tensor]],
-        tree: SearchTree | None,
-        parameters: Mapping[str, Callable[[], Tensor]],
-    ) -> None:
+    def __init__(self, about: TraceInfo, loaders: Loaders, tree: SearchTree | None, parameters: Loaders) -> None:
         self.about = about
         self.loaders = loaders
         """Loader functions of the stored tensors, by tap name; `about.same` maps the other names to these."""
@@ -204,14 +200,12 @@ class Trace(Mapping[str, Tensor]):
             raise InputError(f"Step {number} is out of range (0 to {self.steps - 1}).")
         past: list[KeyValues | Tensor] = []
         source = []
-        for i in range(self.config.decoder_layers):
-            layer = f"decoder.layers.{i}"
+        for layer in (f"decoder.layers.{i}" for i in range(self.config.decoder_layers)):
             if self.config.decoder_ssru:
                 past.append(self[f"{layer}.recurrence.cell"][number])
             else:
-                keys_values = (self[f"{layer}.self_attention.{letter}"][:, : number + 1] for letter in "kv")
-                past.append(KeyValues(*keys_values))
-            source.append(KeyValues(*(self[f"{layer}.cross_attention.{letter}"] for letter in "kv")))
+                past.append(KeyValues(*(self[f"{layer}.self_attention.{x}"][:, : number + 1] for x in "kv")))
+            source.append(KeyValues(*(self[f"{layer}.cross_attention.{x}"] for x in "kv")))
         return DecodingStep(number, self.reads[number], self.target[number], past, source)
 
     def figure(self, view: str, **options: Any) -> "Figure":
@@ -227,11 +221,7 @@ class Trace(Mapping[str, Tensor]):
         return story(self, name=name, dark=dark, **options)
 
     def save(
-        self,
-        path: str | os.PathLike[str],
-        detail: Detail = "full",
-        half: bool = False,
-        parameters: Sequence[str] = (),
+        self, path: str | os.PathLike[str], detail: Detail = "full", half: bool = False, parameters: Sequence[str] = ()
     ) -> None:
         """Write the trace to a file, atomically. `half` writes float16: half the size, about three significant digits.
 
@@ -258,9 +248,10 @@ class Trace(Mapping[str, Tensor]):
         small. `half`: store float16, half the size; by default if the page is large. A page of more than `largest`
         bytes is an error.
         """
-        from glassformer.inspection.explorer import write_page  # imports this module
+        from glassformer.inspection.explorer import packed, page_of, write_page  # imports this module
 
-        write_page(self, path, detail, name=name, weights=weights, half=half, largest=largest)
+        page = page_of(self, packed(self, detail, name=name, weights=weights, half=half), name)
+        write_page(page, path, largest)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Trace":
@@ -277,7 +268,7 @@ def in_memory(
     return Trace(about, _loaders(tensors), tree, _loaders(parameters))
 
 
-def _loaders(tensors: Mapping[str, Tensor]) -> dict[str, Callable[[], Tensor]]:
+def _loaders(tensors: Mapping[str, Tensor]) -> Loaders:
     return {name: partial(tensors.__getitem__, name) for name in tensors}
 
 

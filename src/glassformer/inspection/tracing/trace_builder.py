@@ -7,9 +7,9 @@ from typing import Literal, cast
 import torch
 
 from glassformer import __version__, decoding
-from glassformer.decoding import Beam, PlainStepModel, Request, SearchSettings
+from glassformer.decoding import Beam, Request, SearchSettings
 from glassformer.decoding.search_tree import SearchTree, search_tree
-from glassformer.decoding.step_model import UncachedStepModel, at_least_float32
+from glassformer.engine.torch_step_model import PlainStepModel, UncachedStepModel, at_least_float32
 from glassformer.errors import InputError
 from glassformer.inspection.interventions.changes import (
     AnyChange,
@@ -43,8 +43,7 @@ class TokenNames:
 
 
 IDS_AS_TEXT = TokenNames(
-    pieces=lambda ids, side: [str(i) for i in ids],
-    text=lambda ids, side: " ".join(str(i) for i in ids[:-1]),
+    pieces=lambda ids, side: [str(i) for i in ids], text=lambda ids, side: " ".join(str(i) for i in ids[:-1])
 )
 
 
@@ -128,7 +127,7 @@ def means_for(
     counts: dict[str, int] = {}
     for request, [best, *_] in zip(requests, decoding.search(PlainStepModel(copy), requests, search), strict=True):
         with record(copy, "*_attention.context") as recording:
-            copy(*_ids(copy, request.source, best.tokens))
+            copy(*batch_of_one(copy, request.source, best.tokens))
         for name in attentions(copy):
             context = recording[f"{name}.context"][0]
             sums[name] = sums.get(name, 0) + context.sum(1)
@@ -157,7 +156,7 @@ def _recorded(
 ) -> tuple[dict[str, Tensor], dict[str, str], dict[str, str]]:
     """Record one forward pass: distinct tensors by tap name, the axes of each tap, and taps with the same tensor."""
     with record(model) as recording:
-        logits = at_least_float32(model(*_ids(model, source, target)))[0]
+        logits = at_least_float32(model(*batch_of_one(model, source, target)))[0]
     tensors: dict[str, Tensor] = {}
     axes: dict[str, str] = {}
     same: dict[str, str] = {}
@@ -174,8 +173,7 @@ def _recorded(
         tensors[name] = tensor
         if name.endswith(".heads_out"):
             tensors[f"{name}_norm"], axes[f"{name}_norm"] = tensor.norm(dim=-1), " ".join(letters[:-1])
-    written = torch.tensor(target, device=logits.device)
-    output = _output(logits, written)
+    output = _output(logits, torch.tensor(target, device=logits.device))
     return tensors | output, axes | {name: "T" if x.dim() == 1 else "T V" for name, x in output.items()}, same
 
 
@@ -193,7 +191,8 @@ def _output(logits: Float[Tensor, "T V"], written: Int[Tensor, " T"]) -> dict[st
     }
 
 
-def _ids(model: Transformer, source: Sequence[int], target: Sequence[int]) -> tuple[Tensor, Tensor]:
+def batch_of_one(model: Transformer, source: Sequence[int], target: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """The model's inputs for one sentence pair: source ids, and target ids from the start token to the last but one."""
     device = model.output_projection.weight.device
     before = [model.config.bos_id, *target[:-1]]
     return torch.tensor([list(source)], device=device), torch.tensor([before], device=device)

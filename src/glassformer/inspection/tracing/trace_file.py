@@ -64,9 +64,8 @@ def serialised(trace: Trace, page: dict[str, Any] | None = None) -> bytes:
 
 def safetensors_bytes(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
     """A safetensors file of these tensors, under the names that they have in a trace file."""
-    copies = {  # because some are views of one tensor
-        name: tensor.detach().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
-    }
+    # Copies, because some are views of one tensor.
+    copies = {name: x.detach().clone(memory_format=torch.contiguous_format) for name, x in tensors.items()}
     return save(copies, metadata)
 
 
@@ -145,12 +144,9 @@ def _open(path: Path) -> Trace:
     names = set(file.keys())
     tree = {name.removeprefix("search."): file.get_tensor(name) for name in names if name.startswith("search.")}
     loaders = {name: partial(file.get_tensor, name) for name in about.axes if name in names}
-    weights = {
-        name.removeprefix(PARAMETER_PREFIX): partial(file.get_tensor, name)
-        for name in names
-        if name.startswith(PARAMETER_PREFIX)
-    }
-    return Trace(about, loaders, _tree(tree, about), weights)
+    weights = [name for name in names if name.startswith(PARAMETER_PREFIX)]
+    parameters = {name.removeprefix(PARAMETER_PREFIX): partial(file.get_tensor, name) for name in weights}
+    return Trace(about, loaders, _tree(tree, about), parameters)
 
 
 def _info(text: str | None) -> TraceInfo:

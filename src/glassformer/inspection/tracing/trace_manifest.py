@@ -4,38 +4,25 @@ The server sends it before the tensors; a saved page contains both.
 """
 
 import math
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from glassformer.data import AnyTokenizer, IdsOnly
-from glassformer.inspection.alignment.word_spans import Marks, marks_of, words
+from glassformer.data.word_spans import Marks, marks_of, words
+from glassformer.inspection.tracing.tensor_groups import TensorFacts, TensorGroup, group_layers
 from glassformer.inspection.tracing.trace import Side, Trace
 from glassformer.model import Transformer
 from glassformer.model.dims import Tensor
-from glassformer.model.positions import position_kind
+from glassformer.model.position_kinds import position_kind
 
-LAYER = re.compile(r"\.layers\.(\d+)\.")
+COPIED_FIELDS = {
+    *("version", "config", "start_token", "pieces", "target_given", "search", "hypothesis", "changes", "shared")
+}
+"""Fields of a trace's metadata that its manifest also has."""
 MAX_LISTED_HYPOTHESES = 16
 """Maximum number of finished hypotheses in a manifest; the search tree has all."""
-
-
-class TensorGroup(BaseModel):
-    """Tensors that differ only in the layer number of their names."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    name: str
-    """Tensor name, with * for the layer number if it has one."""
-    layers: int | list[int] | None = None
-    """Layers of the group: n for layers 0 to n - 1, or a list of layer numbers; None if the name has no *."""
-    axes: str | None = None
-    """Letters of the tensors' dimensions, as in `glassformer.model.dims`."""
-    shape: list[int]
-    dtype: str | None = None
-    """Data type of the tensors; float32 if omitted."""
 
 
 class TokenizedText(BaseModel):
@@ -107,23 +94,13 @@ def manifest(
     marks = None if tokenizer is None else marks_of(tokenizer)
     return Manifest(
         id=identity,
-        version=about.version,
-        config=about.config.model_dump(mode="json"),
+        **about.model_dump(mode="json", include=COPIED_FIELDS),
         positions={name: getattr(kind, name) for name in ("adds", "biases", "rotates", "explanation")},
         source=_side(about.source, marks),
         target=_side(about.target, marks),
-        start_token=about.start_token,
-        pieces=about.pieces,
-        target_given=about.target_given,
-        search=about.search.model_dump(mode="json"),
-        hypothesis=about.hypothesis,
-        changes=[change.model_dump(mode="json") for change in about.changes],
         log_probabilities=[finite(log_p) for log_p in trace.log_probabilities],
-        tensors=group_layers(
-            {name: trace[name] for name in trace}, {name: " ".join(trace.axes(name)) for name in trace}
-        ),
-        parameters=group_layers(weights, {}),
-        shared=about.shared,
+        tensors=group_layers(_facts(trace), about.axes),
+        parameters=group_layers(_facts(weights), {}),
         tree=_search_summary(trace, tokenizer),
     )
 
@@ -139,46 +116,8 @@ def weights_in(trace: Trace) -> dict[str, Tensor]:
     return {name: weight for name in sorted(names) if (weight := trace.parameter(name)) is not None}
 
 
-def group_layers(tensors: Mapping[str, Tensor], axes: Mapping[str, str]) -> list[TensorGroup]:
-    """Group tensors by name: one entry per tensor, with the same tensor of all layers as one entry."""
-    groups: dict[tuple[str, tuple[int, ...], str], list[int]] = {}
-    for name, tensor in tensors.items():
-        layer = LAYER.search(name)
-        pattern = name if layer is None else name[: layer.start(1)] + "*" + name[layer.end(1) :]
-        kind = "float32" if tensor.is_floating_point() else "int32"
-        numbers = groups.setdefault((pattern, tuple(tensor.shape), kind), [])
-        if layer is not None:
-            numbers.append(int(layer[1]))
-    letters = {_pattern(name): tensor_axes for name, tensor_axes in axes.items()}
-    return [
-        TensorGroup(
-            name=pattern,
-            layers=_layer_range(sorted(layers)),
-            axes=letters.get(pattern),
-            shape=list(shape),
-            dtype=None if kind == "float32" else kind,
-        )
-        for (pattern, shape, kind), layers in groups.items()
-    ]
-
-
-def tensor_names(entries: Iterable[TensorGroup]) -> list[str]:
-    """The tensor names that these groups stand for."""
-    names = []
-    for entry in entries:
-        layers = range(entry.layers) if isinstance(entry.layers, int) else entry.layers
-        names += [entry.name] if layers is None else [entry.name.replace("*", str(i), 1) for i in layers]
-    return names
-
-
-def _pattern(name: str) -> str:
-    return LAYER.sub(".layers.*.", name, count=1)
-
-
-def _layer_range(layers: list[int]) -> int | list[int] | None:
-    if not layers:
-        return None
-    return len(layers) if layers == list(range(len(layers))) else layers
+def _facts(tensors: Mapping[str, Tensor]) -> dict[str, TensorFacts]:
+    return {name: (tuple(tensor.shape), tensor.is_floating_point()) for name, tensor in tensors.items()}
 
 
 def _side(side: Side, marks: Marks | None) -> TokenizedText:

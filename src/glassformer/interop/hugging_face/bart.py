@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from glassformer.data import AnyTokenizer, ImportedTokenizer, ImportedTokenizerSettings
 from glassformer.data.imported_tokenizer import pieces_by_id
 from glassformer.interop.bounded_files import read_merges, read_vocab_json
@@ -17,7 +15,7 @@ from glassformer.interop.hugging_face.multilingual import (
 )
 from glassformer.interop.imported_options import ImportedOptions
 from glassformer.interop.tokenizer_files import segmentation_models, write_vocab_json
-from glassformer.interop.untrusted_files import inside, write_json
+from glassformer.interop.untrusted_files import Weights, inside, write_json
 from glassformer.model import ModelConfig
 
 OFFSET = 2
@@ -29,7 +27,7 @@ class BartFamily(BartLike):
 
     IGNORED_TENSORS = ("model.encoder.version", "model.decoder.version")
 
-    def read_config(self, options: ImportedOptions, weights: dict[str, Tensor]) -> ModelConfig:
+    def read_config(self, options: ImportedOptions, weights: Weights) -> ModelConfig:
         options.require(
             normalize_before=self.norm_first,
             normalize_embedding=True,
@@ -52,9 +50,7 @@ class BartFamily(BartLike):
     def write_config(self, config: ModelConfig, max_tokens: int) -> dict[str, Any]:
         return super().write_config(config, config.max_positions - OFFSET)
 
-    def read_tokenizer(
-        self, directory: Path, options: ImportedOptions, config: ModelConfig
-    ) -> ImportedTokenizer | None:
+    def read_tokenizer(self, directory: Path, config: ModelConfig) -> ImportedTokenizer | None:
         """Read the tokenizer: vocab.json and merges.txt (BART, byte-level BPE), or a SentencePiece model (mBART)."""
         if self.norm_first:
             return multilingual_tokenizer(directory, config, MBART_LANGUAGES) or marian_tokenizer(directory, config)

@@ -1,14 +1,16 @@
 """Common base of Hugging Face's Marian, Pegasus, BART, mBART and M2M100: names, settings, shared matrices."""
 
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from glassformer.interop.fairseq_names import fairseq_names
 from glassformer.interop.imported_options import ImportedOptions
 from glassformer.interop.name_table import NameTable
-from glassformer.interop.untrusted_files import tensors_equal
-from glassformer.model import ModelConfig, Transformer
+from glassformer.interop.untrusted_files import Weights, tensors_equal
+from glassformer.model import ModelConfig
+
+if TYPE_CHECKING:
+    from glassformer.model import Transformer
+    from glassformer.model.dims import Tensor
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu", "gelu_new": "gelu-tanh"}
 THEIR_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu-tanh": "gelu_new", "silu": "swish"}
@@ -31,7 +33,7 @@ class BartLike:
     def names(self, config: ModelConfig | None = None) -> NameTable:
         return SHARED_NAMES if config is not None and config.share_embeddings else NAMES
 
-    def extra_tensors(self, model: Transformer, max_tokens: int) -> dict[str, Tensor]:
+    def extra_tensors(self, model: "Transformer", max_tokens: int) -> "dict[str, Tensor]":
         """The tensor of the shared embedding, which Hugging Face's files have even if nothing is shared."""
         embedding = model.encoder.embedding.weight.detach()
         return {} if model.config.share_embeddings else {"model.shared.weight": embedding.clone()}
@@ -93,11 +95,10 @@ def write_sizes(config: ModelConfig) -> dict[str, Any]:
     }
 
 
-def pop_shared_embedding(weights: dict[str, Tensor]) -> bool:
+def pop_shared_embedding(weights: Weights) -> bool:
     """Detect whether source and target share one embedding; of its up to three copies in `weights`, one is kept."""
-    shared = weights.pop("shared.weight", None)
     names = ("encoder.embedding.weight", "decoder.embedding.weight")
-    if shared is not None:
+    if (shared := weights.pop("shared.weight", None)) is not None:
         for name in names:
             weights.setdefault(name, shared)
     shares = tensors_equal(weights, *names)
@@ -106,12 +107,10 @@ def pop_shared_embedding(weights: dict[str, Tensor]) -> bool:
     return shares
 
 
-def pop_zero_bias(weights: dict[str, Tensor]) -> bool:
+def pop_zero_bias(weights: Weights) -> bool:
     """Detect whether the output has a non-zero bias; in `weights` it is flattened, or removed if it is zero."""
-    bias = weights.get("output_projection.bias")
-    if bias is None:
+    bias = weights.pop("output_projection.bias", None)
+    if bias is None or not bias.any():
         return False
     weights["output_projection.bias"] = bias.flatten()
-    if not bias.any():
-        del weights["output_projection.bias"]
-    return bool(bias.any())
+    return True

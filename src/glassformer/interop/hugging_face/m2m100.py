@@ -2,20 +2,19 @@
 
 from pathlib import Path
 
-from torch import Tensor
-
 from glassformer.data import AnyTokenizer, ImportedTokenizer
 from glassformer.interop.hugging_face.bart_like import BartLike, pop_shared_embedding, read_sizes
 from glassformer.interop.hugging_face.marian_mt import marian_tokenizer, write_marian_tokenizer
 from glassformer.interop.hugging_face.multilingual import multilingual_tokenizer, write_multilingual_tokenizer
 from glassformer.interop.imported_options import ImportedOptions
+from glassformer.interop.untrusted_files import Weights
 from glassformer.model import ModelConfig
 
 
 class M2M100Family(BartLike):
     IGNORED_TENSORS = ("model.encoder.embed_positions.weights", "model.decoder.embed_positions.weights")
 
-    def read_config(self, options: ImportedOptions, weights: dict[str, Tensor]) -> ModelConfig:
+    def read_config(self, options: ImportedOptions, weights: Weights) -> ModelConfig:
         options.require(normalize_before=True, normalize_embedding=False, static_position_embeddings=True)
         sizes = read_sizes(options)
         return ModelConfig(
@@ -27,9 +26,7 @@ class M2M100Family(BartLike):
             **sizes,
         )
 
-    def read_tokenizer(
-        self, directory: Path, options: ImportedOptions, config: ModelConfig
-    ) -> ImportedTokenizer | None:
+    def read_tokenizer(self, directory: Path, config: ModelConfig) -> ImportedTokenizer | None:
         return multilingual_tokenizer(directory, config) or marian_tokenizer(directory, config)
 
     def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:

@@ -1,10 +1,10 @@
 """Hugging Face's Marian (Helsinki-NLP's OPUS-MT and others), and Pegasus, its pre-norm variant."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from glassformer.data import AnyTokenizer, ImportedTokenizer, ImportedTokenizerSettings
 from glassformer.data.imported_tokenizer import pieces_by_id
@@ -13,15 +13,19 @@ from glassformer.interop.bounded_files import read_spm, read_vocab_json
 from glassformer.interop.hugging_face.bart_like import BartLike, pop_shared_embedding, pop_zero_bias, read_sizes
 from glassformer.interop.imported_options import ImportedOptions
 from glassformer.interop.tokenizer_files import sentencepiece_models, write_vocab_json
-from glassformer.interop.untrusted_files import inside, read_json, write_json
-from glassformer.model import ModelConfig, Transformer
-from glassformer.model.positions import Layout, halves, interleaved
+from glassformer.interop.untrusted_files import Weights, inside, read_json, write_json
+from glassformer.model import ModelConfig
+from glassformer.model.position_kinds import Layout, halves, interleaved
+
+if TYPE_CHECKING:
+    from glassformer.model import Transformer
+    from glassformer.model.dims import Tensor
 
 
 class MarianFamily(BartLike):
     """Import and export of Marian and Pegasus: sinusoidal positions, biases everywhere, also one per output token."""
 
-    def read_config(self, options: ImportedOptions, weights: dict[str, Tensor]) -> ModelConfig:
+    def read_config(self, options: ImportedOptions, weights: Weights) -> ModelConfig:
         options.require(
             normalize_before=self.norm_first,
             normalize_embedding=False,
@@ -40,7 +44,7 @@ class MarianFamily(BartLike):
             **read_sizes(options),
         )
 
-    def extra_tensors(self, model: Transformer, max_tokens: int) -> dict[str, Tensor]:
+    def extra_tensors(self, model: "Transformer", max_tokens: int) -> "dict[str, Tensor]":
         """Tables of interleaved sines and cosines, if the model has these; `transformers` computes its own layout."""
         shared = super().extra_tensors(model, max_tokens) if self.norm_first else {}
         if model.config.positions != "sinusoidal":
@@ -55,15 +59,11 @@ class MarianFamily(BartLike):
         options = super().write_config(config, config.max_tokens or max_tokens)
         options |= {"vocab_size": config.source_vocab_size, "static_position_embeddings": True}
         if not self.norm_first:
-            options |= {
-                "decoder_vocab_size": config.vocab_size,
-                "share_encoder_decoder_embeddings": config.share_embeddings,
-            }
+            options["decoder_vocab_size"] = config.vocab_size
+            options["share_encoder_decoder_embeddings"] = config.share_embeddings
         return options
 
-    def read_tokenizer(
-        self, directory: Path, options: ImportedOptions, config: ModelConfig
-    ) -> ImportedTokenizer | None:
+    def read_tokenizer(self, directory: Path, config: ModelConfig) -> ImportedTokenizer | None:
         return marian_tokenizer(directory, config)
 
     def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:
@@ -118,10 +118,10 @@ def write_marian_tokenizer(tokenizer: AnyTokenizer, directory: Path) -> None:
     write_json(directory / "tokenizer_config.json", options)
 
 
-def pop_sinusoids(weights: dict[str, Tensor]) -> dict[str, Any]:
+def pop_sinusoids(weights: Weights) -> dict[str, Any]:
     """Detect the kind of positions; a table of plain sinusoids is removed from `weights`, any other was learned."""
     tables = [weights.get(f"{stack}.position.weight") for stack in ("encoder", "decoder")]
-    if any(table is None or table.dim() != 2 for table in tables):
+    if any(table is None or table.ndim != 2 for table in tables):
         return {"positions": "sinusoidal-halves"}
     for kind, layout in (("sinusoidal-halves", halves), ("sinusoidal", interleaved)):
         if all(table is not None and is_sinusoidal(table, layout) for table in tables):
@@ -131,7 +131,7 @@ def pop_sinusoids(weights: dict[str, Tensor]) -> dict[str, Any]:
     return {"positions": "learned", "max_positions": min(len(table) for table in tables if table is not None)}
 
 
-def is_sinusoidal(table: Tensor, layout: Layout) -> bool:
+def is_sinusoidal(table: NDArray[np.float32], layout: Layout) -> bool:
     if table.shape[0] > 2**20 or table.shape[1] < 2:
         return False
-    return torch.allclose(layout(*table.shape).float(), table.float(), rtol=0, atol=1e-5)
+    return np.allclose(layout(*table.shape), table, rtol=0, atol=1e-5)

@@ -6,10 +6,9 @@ Each model family has its own module; this is what they have in common. The pack
 import reprlib
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from glassformer.data import AnyTokenizer, ImportedTokenizer
 from glassformer.errors import DirectoryError, InputError
@@ -20,9 +19,21 @@ from glassformer.interop.hugging_face.tokenizer_json import json_tokenizer, writ
 from glassformer.interop.imported_model import ImportedModel
 from glassformer.interop.imported_options import ImportedOptions
 from glassformer.interop.name_table import NameTable
-from glassformer.interop.untrusted_files import error_context, inside, read_json, read_safetensors, renamed, write_json
-from glassformer.model import ModelConfig, Transformer
+from glassformer.interop.untrusted_files import (
+    Weights,
+    error_context,
+    inside,
+    read_json,
+    read_safetensors,
+    renamed,
+    write_json,
+)
+from glassformer.model import ModelConfig
 from glassformer.model.directory import with_weights, write_weights
+
+if TYPE_CHECKING:
+    from glassformer.model import Transformer
+    from glassformer.model.dims import Tensor
 
 RUNS_CODE = ("auto_map", "trust_remote_code", "_attn_implementation_internal", "custom_pipelines")
 """Entries of config.json that select custom code to load the model."""
@@ -44,7 +55,7 @@ class Family(Protocol):
     def names(self, config: ModelConfig | None = None) -> NameTable:
         """The table of weight names, Hugging Face's and ours; `config`: of a model to export."""
 
-    def read_config(self, options: ImportedOptions, weights: dict[str, Tensor]) -> ModelConfig:
+    def read_config(self, options: ImportedOptions, weights: Weights) -> ModelConfig:
         """Our config from Hugging Face's settings; an unsupported setting is an error that names it.
 
         `weights` have our names; those that our model does not need are removed.
@@ -53,12 +64,10 @@ class Family(Protocol):
     def write_config(self, config: ModelConfig, max_tokens: int) -> dict[str, Any]:
         """Hugging Face's settings (config.json) from our config, with the maximum sentence length."""
 
-    def extra_tensors(self, model: Transformer, max_tokens: int) -> dict[str, Tensor]:
+    def extra_tensors(self, model: "Transformer", max_tokens: int) -> "dict[str, Tensor]":
         """Tensors that Hugging Face's files store and our model computes or shares."""
 
-    def read_tokenizer(
-        self, directory: Path, options: ImportedOptions, config: ModelConfig
-    ) -> ImportedTokenizer | None:
+    def read_tokenizer(self, directory: Path, config: ModelConfig) -> ImportedTokenizer | None:
         """Read the tokenizer of a directory; None if the directory has none of this family's kind."""
 
     def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:
@@ -92,19 +101,16 @@ def open_hugging_face(directory: Path) -> ImportedModel:
         raise InputError(f"{options.where} has model_type {reprlib.repr(kind)}; supported are {supported}.")
     family = FAMILIES[kind]
     if not any((directory / name).exists() for name in ("model.safetensors", "model.safetensors.index.json")):
-        pickled = (directory / "pytorch_model.bin").exists()
-        way_out = (
-            "pytorch_model.bin is not supported, save the model again with save_pretrained"
-            if pickled
-            else "copy or download it again"
-        )
+        way_out = "copy or download it again"
+        if (directory / "pytorch_model.bin").exists():
+            way_out = "pytorch_model.bin is not supported, save the model again with save_pretrained"
         raise DirectoryError(f"{directory} has no model.safetensors: {way_out}.")
     weights = renamed(read_safetensors(directory), family.names(), directory, family.IGNORED_TENSORS)
     with error_context(options.where):
         config = family.read_config(options, weights)
     model = with_weights(config, without_duplicates(weights, config, directory), where=directory)
     with error_context(directory):
-        tokenizer, note = family.read_tokenizer(directory, options, config), None
+        tokenizer, note = family.read_tokenizer(directory, config), None
         if tokenizer is None:
             tokenizer, note = json_tokenizer(directory, kind, config)
     no_tokenizer = "No readable tokenizer was found: the model takes token ids, not text."
@@ -128,7 +134,7 @@ def read_options(directory: Path) -> ImportedOptions:
     return options
 
 
-def without_duplicates(weights: dict[str, Tensor], config: ModelConfig, where: Path) -> dict[str, Tensor]:
+def without_duplicates(weights: Weights, config: ModelConfig, where: Path) -> Weights:
     """The weights with each shared one kept once; an error if weights that the config shares differ."""
     kept = dict(weights)
     shared = [("encoder.embedding.weight", "decoder.embedding.weight")] if config.share_embeddings else []
@@ -139,7 +145,7 @@ def without_duplicates(weights: dict[str, Tensor], config: ModelConfig, where: P
         duplicate = kept.pop(second, None)
         if weight is None and duplicate is not None:
             kept[first] = duplicate
-        elif duplicate is not None and weight is not None and not torch.equal(weight, duplicate):
+        elif duplicate is not None and weight is not None and not np.array_equal(weight, duplicate):
             raise DirectoryError(f"{where} has different {first} and {second}, but its config says they are shared.")
     return kept
 
@@ -156,7 +162,7 @@ def family_of(config: ModelConfig) -> Family:
     return family
 
 
-def state_dict(model: Transformer, family: Family, max_tokens: int) -> dict[str, Tensor]:
+def state_dict(model: "Transformer", family: Family, max_tokens: int) -> "dict[str, Tensor]":
     """A model's weights under Hugging Face's names, shared ones once; position tables have `max_tokens` rows."""
     tensors: dict[str, Tensor] = {}
     names = family.names(model.config)
@@ -174,13 +180,11 @@ def in_transformers(config: ModelConfig, max_tokens: int = 1024) -> Any:
         transformers = import_module("transformers")
     except ImportError:
         raise InputError("Hugging Face's transformers is not installed: `pip install transformers`.") from None
-    family = family_of(config)
-    options = family.write_config(config, max_tokens)
+    options = family_of(config).write_config(config, max_tokens)
     return transformers.AutoModelForSeq2SeqLM.from_config(transformers.AutoConfig.for_model(**options))
 
 
-@torch.no_grad()
-def as_transformers(model: Transformer, max_tokens: int = 1024) -> Any:
+def as_transformers(model: "Transformer", max_tokens: int = 1024) -> Any:
     """Convert a model to a `transformers` model with the same weights."""
     family = family_of(model.config)
     theirs = in_transformers(model.config, max_tokens)
@@ -191,23 +195,16 @@ def as_transformers(model: Transformer, max_tokens: int = 1024) -> Any:
 
 
 def write_hugging_face(
-    model: Transformer, tokenizer: AnyTokenizer | None, directory: Path, max_tokens: int = 1024
+    model: "Transformer", tokenizer: AnyTokenizer | None, directory: Path, max_tokens: int = 1024
 ) -> str:
     """Write a model as Hugging Face's files into an existing directory; returns the name of the family."""
-    family = family_of(model.config)
-    config = model.config
+    config, family = model.config, family_of(model.config)
     options = family.write_config(config, max_tokens)
-    ids = {name: options[name] for name in TOKENS}
-    generation = {
-        **ids,
-        "bad_words_ids": [[config.pad_id]],
-        "num_beams": 4,
-        "max_length": config.max_tokens or max_tokens,
-    }
-    for name, settings in (("config.json", options), ("generation_config.json", generation)):
-        write_json(directory / name, settings)
-    weights = state_dict(model, family, max_tokens)
-    write_weights(weights, directory / "model.safetensors", {"format": "pt"})
+    generation = {name: options[name] for name in TOKENS}
+    generation |= {"bad_words_ids": [[config.pad_id]], "num_beams": 4, "max_length": config.max_tokens or max_tokens}
+    write_json(directory / "config.json", options)
+    write_json(directory / "generation_config.json", generation)
+    write_weights(state_dict(model, family, max_tokens), directory / "model.safetensors", {"format": "pt"})
     if tokenizer is not None and not write_json_tokenizer(tokenizer, directory, options["model_type"]):
         family.write_tokenizer(tokenizer, directory)
     return family.TITLE

@@ -2,9 +2,7 @@
 
 import reprlib
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from glassformer.data import AnyTokenizer, ImportedTokenizer, ImportedTokenizerSettings
 from glassformer.data.imported_tokenizer import pieces_by_id
@@ -16,19 +14,17 @@ from glassformer.interop.hugging_face.multilingual import listed_tokens, read_to
 from glassformer.interop.imported_options import ImportedOptions
 from glassformer.interop.name_table import NameTable
 from glassformer.interop.tokenizer_files import segmentation_models, sentencepiece_models
-from glassformer.interop.untrusted_files import inside, tensors_equal, write_json
-from glassformer.model import ModelConfig, Transformer
+from glassformer.interop.untrusted_files import Weights, inside, tensors_equal, write_json
+from glassformer.model import ModelConfig
 
-FEED_FORWARDS = {
-    "relu": ("relu", False),
-    "gelu": ("gelu", False),
-    "gelu_new": ("gelu-tanh", False),
-    "silu": ("silu", False),
-    "gated-relu": ("relu", True),
-    "gated-gelu": ("gelu-tanh", True),  # their gated "gelu" is the tanh approximation
-    "gated-gelu_new": ("gelu-tanh", True),
-    "gated-silu": ("silu", True),
-}
+if TYPE_CHECKING:
+    from glassformer.model import Transformer
+    from glassformer.model.dims import Tensor
+
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_new": "gelu-tanh", "silu": "silu"}
+GATED = ACTIVATIONS | {"gelu": "gelu-tanh"}  # their gated "gelu" is the tanh approximation
+FEED_FORWARDS = {name: (ours, False) for name, ours in ACTIVATIONS.items()}
+FEED_FORWARDS |= {f"gated-{name}": (ours, True) for name, ours in GATED.items()}
 SENTINEL = "<extra_id_"
 BYTE_TOKENIZER = "ByT5Tokenizer"
 BLOCK, LAYER = "{stack}.block.{n}.layer", "{stack}.layers.{n}"
@@ -43,13 +39,10 @@ def _attention(theirs: str, ours: str) -> list[tuple[str, str]]:
 def _feed_forward(stack: str, index: int) -> list[tuple[str, str]]:
     """Name pairs (T5's, ours) of feed-forward weights; T5's are layer 1 in the encoder and layer 2 in the decoder."""
     theirs, ours = f"{stack}.block.{{n}}.layer.{index}", f"{stack}.layers.{{n}}"
-    return [
-        (f"{theirs}.DenseReluDense.wi_0.weight", f"{ours}.feed_forward.gate_proj.weight"),
-        (f"{theirs}.DenseReluDense.wi_1.weight", f"{ours}.feed_forward.up_proj.weight"),
-        (f"{theirs}.DenseReluDense.wi.weight", f"{ours}.feed_forward.up_proj.weight"),
-        (f"{theirs}.DenseReluDense.wo.weight", f"{ours}.feed_forward.down_proj.weight"),
-        (f"{theirs}.layer_norm.weight", f"{ours}.feed_forward_norm.weight"),
-    ]
+    parts = {"wi_0": "gate_proj", "wi_1": "up_proj", "wi": "up_proj", "wo": "down_proj"}
+    names = [(f"DenseReluDense.{part}", f"feed_forward.{proj}") for part, proj in parts.items()]
+    names.append(("layer_norm", "feed_forward_norm"))
+    return [(f"{theirs}.{part}.weight", f"{ours}.{module}.weight") for part, module in names]
 
 
 ROWS = (
@@ -72,9 +65,8 @@ BIAS_PER_LAYER = (f"{BLOCK}.0.{BIAS}", f"{LAYER}.relative_bias.weight")
 class T5Family:
     """Import and export of T5, mT5 and ByT5 (one relative bias for all layers), and of umT5 (one per layer)."""
 
-    IGNORED_TENSORS = (
-        "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",
-    )  # unused, from the original checkpoints
+    # unused, from the original checkpoints
+    IGNORED_TENSORS = ("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",)
 
     def __init__(self, title: str, kind: str, architecture: str, bias: tuple[str, str], positions: str) -> None:
         self.TITLE = title
@@ -85,7 +77,7 @@ class T5Family:
         """The table of T5's weight names and ours; for import either serves, for export only gated models have wi_1."""
         return self.ungated_names if config is not None and not config.gated else self.gated_names
 
-    def read_config(self, options: ImportedOptions, weights: dict[str, Tensor]) -> ModelConfig:
+    def read_config(self, options: ImportedOptions, weights: Weights) -> ModelConfig:
         activation, gated = options.choice("feed_forward_proj", FEED_FORWARDS, "relu")
         layers = options["num_layers"]
         output, embedding = "output_projection.weight", "encoder.embedding.weight"
@@ -110,16 +102,14 @@ class T5Family:
             "linear_bias": False,
             "scale_scores": False,
             "scale_output": options.get("tie_word_embeddings", True) and options.get("scale_decoder_outputs", True),
-            "dropout": options.get("dropout_rate", 0.1),
-            "attention_dropout": options.get("dropout_rate", 0.1),
-            "activation_dropout": options.get("dropout_rate", 0.1),
+            **dict.fromkeys(("dropout", "attention_dropout", "activation_dropout"), options.get("dropout_rate", 0.1)),
             "pad_id": options.token("pad_token_id"),
             "eos_id": options.token("eos_token_id"),
             "bos_id": options.token("decoder_start_token_id", options.token("pad_token_id")),
         }
         return ModelConfig(**settings)
 
-    def extra_tensors(self, model: Transformer, max_tokens: int) -> dict[str, Tensor]:
+    def extra_tensors(self, model: "Transformer", max_tokens: int) -> "dict[str, Tensor]":
         return {}
 
     def write_config(self, config: ModelConfig, max_tokens: int) -> dict[str, Any]:
@@ -146,9 +136,7 @@ class T5Family:
             "is_encoder_decoder": True,
         }
 
-    def read_tokenizer(
-        self, directory: Path, options: ImportedOptions, config: ModelConfig
-    ) -> ImportedTokenizer | None:
+    def read_tokenizer(self, directory: Path, config: ModelConfig) -> ImportedTokenizer | None:
         """Read T5's tokenizer: spiece.model, then the sentinels in reverse order, unless it has them, as mT5's does.
 
         ByT5's has no files but its settings.
@@ -169,20 +157,16 @@ class T5Family:
     def write_tokenizer(self, tokenizer: AnyTokenizer, directory: Path) -> None:
         """Write a T5 tokenizer unchanged, others as Marian's: T5Tokenizer supports only T5's ids and unigram scores."""
         settings = tokenizer.settings
-        if not isinstance(settings, ImportedTokenizerSettings) or not (
-            settings.cut == "bytes" or _has_sentinels(tokenizer)
-        ):
+        about: dict[str, Any]
+        if isinstance(settings, ImportedTokenizerSettings) and settings.cut == "bytes":
+            count = sum(SENTINEL in tag for tag in settings.tags)
+            about = {"tokenizer_class": BYTE_TOKENIZER, "extra_ids": count, "additional_special_tokens": settings.tags}
+        elif isinstance(settings, ImportedTokenizerSettings) and _has_sentinels(tokenizer):
+            about = {"tokenizer_class": "T5Tokenizer", "extra_ids": len(settings.tags)}
+            (directory / "spiece.model").write_bytes(segmentation_models(tokenizer)["source"])
+        else:
             write_marian_tokenizer(tokenizer, directory)
             return
-        about: dict[str, Any] = {"tokenizer_class": "T5Tokenizer", "extra_ids": len(settings.tags)}
-        if settings.cut == "bytes":
-            about = {
-                "tokenizer_class": BYTE_TOKENIZER,
-                "extra_ids": sum(SENTINEL in tag for tag in settings.tags),
-                "additional_special_tokens": settings.tags,
-            }
-        else:
-            (directory / "spiece.model").write_bytes(segmentation_models(tokenizer)["source"])
         write_json(directory / "tokenizer_config.json", about)
 
 
@@ -216,9 +200,8 @@ def _sentinels(about: dict[str, Any], default: int, config: ModelConfig) -> list
     """<extra_id_0>, <extra_id_1>, ...: as many as the tokenizer's settings list or count."""
     count = len([token for token in listed_tokens(about) if SENTINEL in token]) or about.get("extra_ids", default)
     if type(count) is not int or count < 0:
-        raise DataError(
-            f"tokenizer_config.json has extra_ids = {reprlib.repr(count)}, which is not a number of tokens."
-        )
+        shown = reprlib.repr(count)
+        raise DataError(f"tokenizer_config.json has extra_ids = {shown}, which is not a number of tokens.")
     return [f"{SENTINEL}{number}>" for number in range(min(count, config.vocab_size))]
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from glassformer.data import AnyTokenizer, ImportedTokenizer, ImportedTokenizerSettings
 from glassformer.data.imported_tokenizer import pieces_by_id
+from glassformer.data.tokenizer import SIDES
 from glassformer.data.tokenizer_pipeline import Pipeline, UnsupportedComponentError
-from glassformer.data.tokenizer_pipeline.added_tokens import AddedToken
 from glassformer.data.tokenizer_pipeline.component import Component, components_of
 from glassformer.data.tokenizer_pipeline.tokenizer_json_file import MAX_FILE_BYTES
 from glassformer.errors import DataError
@@ -50,13 +50,8 @@ def json_tokenizer(directory: Path, kind: str, config: ModelConfig) -> tuple[Imp
         return None, f"{FILE} cannot be read: {error} The model takes token ids, not text."
     except DataError as error:
         raise DataError(f"{FILE}: {error}") from None
-    tokenizer = ImportedTokenizer(
-        settings,
-        {"source": vocabulary, "target": vocabulary},
-        {"source": content, "target": content},
-        {content: pipeline},
-    )
-    return tokenizer, None
+    vocabularies, contents = dict.fromkeys(SIDES, vocabulary), dict.fromkeys(SIDES, content)
+    return ImportedTokenizer(settings, vocabularies, contents, {content: pipeline}), None
 
 
 def write_json_tokenizer(tokenizer: AnyTokenizer, directory: Path, kind: str) -> bool:
@@ -66,9 +61,7 @@ def write_json_tokenizer(tokenizer: AnyTokenizer, directory: Path, kind: str) ->
     (directory / FILE).write_bytes(segmentation_models(tokenizer)["source"])
     settings = tokenizer.settings
     options: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": settings.unknown}
-    options |= {
-        f"{name}_token": piece for name, piece in (("eos", "</s>"), ("pad", "<pad>"), ("bos", "<s>"), ("mask", MASK))
-    }
+    options |= {"eos_token": "</s>", "pad_token": "<pad>", "bos_token": "<s>", "mask_token": MASK}
     if settings.languages:
         code_last = bool(settings.after_source[1:])
         options["tokenizer_class"] = "NllbTokenizer" if kind == "m2m_100" else CLASSES[code_last]
@@ -101,11 +94,12 @@ def _settings(
     directory: Path, kind: str, config: ModelConfig, pipeline: Pipeline, vocabulary: list[str]
 ) -> ImportedTokenizerSettings:
     options = read_tokenizer_config(directory)
-    special = [token for token in pipeline.added if token.special]
+    special = [token.content for token in pipeline.added if token.special]
     other: dict[str, Any] = {
         "cut": "pipeline",
         "unknown": _unknown(pipeline, options),
-        "hidden": [token.content for token in special if _is_hidden(token, pipeline)],
+        # Decoding shows T5's sentinels and the unknown token.
+        "hidden": [token for token in special if "<extra_id_" not in token and token != pipeline.unknown],
     }
     codes = _languages(options, special) if kind in MULTILINGUAL else []
     if codes:
@@ -118,21 +112,15 @@ def _settings(
     )
 
 
-def _is_hidden(token: AddedToken, pipeline: Pipeline) -> bool:
-    """Whether decoding omits an added token: T5's sentinels and the unknown token are shown."""
-    return "<extra_id_" not in token.content and token.content != pipeline.unknown
-
-
 def _unknown(pipeline: Pipeline, options: dict[str, Any]) -> str:
     token = options.get("unk_token")
     token = token.get("content") if isinstance(token, dict) else token
     return pipeline.unknown or (token if isinstance(token, str) else "<unk>")
 
 
-def _languages(options: dict[str, Any], special: list[AddedToken]) -> list[str]:
-    known = [token.content for token in special]
-    listed = [code for code in listed_tokens(options) if code in known and not code.startswith("<")]
-    return listed or [content for content in known if LANGUAGE_CODE.fullmatch(content)]
+def _languages(options: dict[str, Any], special: list[str]) -> list[str]:
+    listed = [code for code in listed_tokens(options) if code in special and not code.startswith("<")]
+    return listed or [token for token in special if LANGUAGE_CODE.fullmatch(token)]
 
 
 def _special_tokens(pipeline: Pipeline) -> tuple[list[str], list[str]] | None:
@@ -155,7 +143,7 @@ def _template(part: Component) -> tuple[list[str], list[str]]:
             sides: tuple[list[str], list[str]] = ([], [])
             texts = 0
             for entry in single:
-                if _kind(entry) == "Sequence":
+                if isinstance(entry, dict) and [*entry] == ["Sequence"]:
                     texts += 1
                 else:
                     sides[min(texts, 1)].extend(_tokens(part, entry))
@@ -164,23 +152,15 @@ def _template(part: Component) -> tuple[list[str], list[str]]:
     raise part.unsupported()
 
 
-def _kind(entry: Any) -> str:
-    return next(iter(entry)) if isinstance(entry, dict) and len(entry) == 1 else ""
-
-
 def _tokens(part: Component, entry: Any) -> list[str]:
     """The tokens of one entry of a `post_processor` template."""
-    name = entry["SpecialToken"].get("id") if isinstance(entry, dict) and _is_special(entry) else None
-    listed = part.values.get("special_tokens")
-    special = listed.get(name) if isinstance(listed, dict) and isinstance(name, str) else None
-    tokens = special.get("tokens") if isinstance(special, dict) else None
+    tokens = None
+    match entry, part.values.get("special_tokens"):
+        case {"SpecialToken": {"id": str(name)}}, dict(listed) if isinstance(listed.get(name), dict):
+            tokens = listed[name].get("tokens")
     if not isinstance(tokens, list) or len(tokens) > 20 or not all(isinstance(token, str) for token in tokens):
         raise DataError(f"the post_processor has {reprlib.repr(entry)} in its template, which is not a token.")
     return tokens
-
-
-def _is_special(entry: dict[str, Any]) -> bool:
-    return isinstance(entry.get("SpecialToken"), dict)
 
 
 def _named(part: Component, name: str) -> str:

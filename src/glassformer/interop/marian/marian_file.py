@@ -7,16 +7,16 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from glassformer.errors import DirectoryError
 from glassformer.interop.marian.marian_text import read_options
 from glassformer.interop.marian.npz import MAX_ARRAYS, MAX_AXES, Bytes, StoredTensor, read_npz
 
+Array = NDArray[np.float32]
 OPTIONS = "special:model.yml"
 INPUT_SCALE_SUFFIX = "_QuantMultA"
 MAX_NAME_BYTES = 1000
@@ -26,7 +26,7 @@ MAX_NAME_BYTES = 1000
 class MarianFile:
     """The content of a Marian model file."""
 
-    tensors: dict[str, Tensor]
+    tensors: dict[str, Array]
     """The weights, float32, in Marian's layout: matrices are [in, out]. Some are memory-mapped from the file."""
     options: dict[str, Any]
     """The model's configuration: `special:model.yml`."""
@@ -48,12 +48,9 @@ def read_marian_file(path: Path) -> MarianFile:
         raise DirectoryError(f"{path} holds its {OPTIONS} as {options.kind} instead of text.")
     text = options.data[: math.prod(options.shape)]
     tensors = {name: _floats(path, name, tensor) for name, tensor in stored.items()}
-    input_scales = {name: tensors.pop(name) for name in list(tensors) if name.endswith(INPUT_SCALE_SUFFIX)}
-    return MarianFile(
-        tensors,
-        read_options(text.tobytes(), f"{path} ({OPTIONS})"),
-        {name.removesuffix(INPUT_SCALE_SUFFIX): float(tensor.reshape(-1)[0]) for name, tensor in input_scales.items()},
-    )
+    scale_names = [name for name in tensors if name.endswith(INPUT_SCALE_SUFFIX)]
+    scales = {name.removesuffix(INPUT_SCALE_SUFFIX): float(tensors.pop(name).reshape(-1)[0]) for name in scale_names}
+    return MarianFile(tensors, read_options(text.tobytes(), f"{path} ({OPTIONS})"), scales)
 
 
 def is_marian_file(path: Path) -> bool:
@@ -66,21 +63,10 @@ def is_marian_file(path: Path) -> bool:
     return {".npz": begin[:4] == b"PK\x03\x04", ".bin": begin == (1).to_bytes(8, "little")}.get(path.suffix, False)
 
 
-class _Kind(NamedTuple):
-    element: np.dtype[Any]
-    quantised: bool = False
-    """Whether elements are integers, followed by a float32, the quantisation factor."""
-
-
-KINDS = {
-    "int8": _Kind(np.dtype("i1")),
-    "uint8": _Kind(np.dtype("u1")),
-    "float16": _Kind(np.dtype("<f2")),
-    "float32": _Kind(np.dtype("<f4")),
-    "float64": _Kind(np.dtype("<f8")),
-    "intgemm8": _Kind(np.dtype("i1"), quantised=True),
-    "intgemm16": _Kind(np.dtype("<i2"), quantised=True),
-}
+ELEMENTS = {"int8": "i1", "uint8": "u1", "float16": "<f2", "float32": "<f4", "float64": "<f8"}
+KINDS = {kind: np.dtype(code) for kind, code in (ELEMENTS | {"intgemm8": "i1", "intgemm16": "<i2"}).items()}
+QUANTISED = ("intgemm8", "intgemm16")
+"""Kinds whose elements are integers, followed by a float32, the quantisation factor."""
 CODES = {
     0x101: "int8",
     0x201: "uint8",
@@ -100,34 +86,30 @@ def _mapped(path: Path) -> Bytes:
     try:
         if not path.is_file():
             raise DirectoryError(f"There is no file {path}.")
-        if path.stat().st_size < 16:
-            raise DirectoryError(
-                f"{path} has {path.stat().st_size} bytes, too few for a Marian model: download it again."
-            )
+        if (size := path.stat().st_size) < 16:
+            raise DirectoryError(f"{path} has {size} bytes, too few for a Marian model: download it again.")
         return np.memmap(path, dtype=np.uint8, mode="c")  # copy-on-write: tensors may be written to, the file is not
     except (OSError, ValueError) as error:
         raise DirectoryError(f"{path} cannot be read: {error}.") from None
 
 
-def _floats(path: Path, name: str, stored: StoredTensor) -> Tensor:
+def _floats(path: Path, name: str, stored: StoredTensor) -> Array:
     """The elements of a tensor as float32; aligned float32 is not copied."""
-    kind, count = KINDS[stored.kind], math.prod(stored.shape)
-    size = count * kind.element.itemsize
-    elements = stored.data[:size].view(kind.element)
-    if kind.quantised:
+    kind, shape = KINDS[stored.kind], list(stored.shape)
+    size = math.prod(shape) * kind.itemsize
+    elements = stored.data[:size].view(kind)
+    if stored.kind in QUANTISED:
         (factor,) = stored.data[size : size + 4].view("<f4").tolist()
-        if not (2.0**-126 <= factor < math.inf and len(stored.shape) == 2):
-            raise DirectoryError(
-                f"{path} is damaged: {name} has shape {list(stored.shape)} and quantisation factor {factor}."
-            )
-        values = torch.from_numpy(elements.astype(np.float32))
-        values *= float(np.float32(1) / np.float32(factor))  # bitwise as Marian does it
+        if not (2.0**-126 <= factor < math.inf and len(shape) == 2):
+            raise DirectoryError(f"{path} is damaged: {name} has shape {shape} and quantisation factor {factor}.")
+        values = elements.astype(np.float32)
+        values *= np.float32(1) / np.float32(factor)  # bitwise as Marian does it
         # Matrices are stored as their product needs them, [out, in]; embeddings are not transposed.
-        return values.reshape(stored.shape) if "Wemb" in name else values.reshape(stored.shape[::-1]).T
-    if kind.element.kind != "f":
+        return values.reshape(shape) if "Wemb" in name else values.reshape(shape[::-1]).T
+    if kind.kind != "f":
         raise DirectoryError(f"{path} holds {name} as {stored.kind}, which is not a type of weights.")
-    values = torch.from_numpy(np.require(elements, np.float32, ["A", "W"]))
-    return values.reshape(stored.shape[::-1]).T if stored.column_major else values.reshape(stored.shape)
+    values = np.require(elements, np.float32, ["A"])
+    return values.reshape(shape[::-1]).T if stored.column_major else values.reshape(shape)
 
 
 class _Reader:
@@ -157,9 +139,8 @@ def _read_bin(path: Path, content: Bytes) -> dict[str, StoredTensor]:
         raise DirectoryError(f"{path} is not a Marian model: it is neither a zip (.npz) nor a .bin of version 1.")
     if count > MAX_ARRAYS:
         raise DirectoryError(f"{path} is damaged: {count:,} tensors are more than any model has.")
-    headers = (
-        np.array(reader.integers("<u8", 4 * count, "the table of tensors"), dtype=object).reshape(count, 4).tolist()
-    )
+    table = reader.integers("<u8", 4 * count, "the table of tensors")
+    headers = [table[i : i + 4] for i in range(0, 4 * count, 4)]
     names = [_name(path, reader.take(length, "a name"), length) for length, _, _, _ in headers]
     if len(set(names)) < len(names):
         raise DirectoryError(f"{path} is damaged: it holds {Counter(names).most_common(1)[0][0]!r} twice.")
@@ -178,8 +159,7 @@ def _read_bin(path: Path, content: Bytes) -> dict[str, StoredTensor]:
                 f"{path} holds {name} as type {code:#x}, which is unknown or specific to one kind of processor: "
                 "convert the model's .npz with `marian-conv --gemm-type intgemm8`, or open the .npz."
             )
-        kind = KINDS[CODES[code]]
-        needed = math.prod(shape) * kind.element.itemsize + 4 * kind.quantised
+        needed = math.prod(shape) * KINDS[CODES[code]].itemsize + 4 * (CODES[code] in QUANTISED)
         if needed > size:
             raise DirectoryError(f"{path} is damaged: {name} needs {needed:,} bytes, but its entry states {size:,}.")
         tensors[name] = StoredTensor(CODES[code], shape, reader.take(size, name))
@@ -191,7 +171,7 @@ def _read_bin(path: Path, content: Bytes) -> dict[str, StoredTensor]:
 def _name(path: Path, raw: Bytes, length: int) -> str:
     if not 2 <= length <= MAX_NAME_BYTES or raw[-1] != 0:
         raise DirectoryError(f"{path} is damaged: the name of a tensor has {length} bytes, or is not terminated.")
-    try:
-        return raw[:-1].tobytes().decode()
-    except UnicodeDecodeError:
-        raise DirectoryError(f"{path} is damaged: {raw.tobytes()!r} is not a valid tensor name.") from None
+    name = raw[:-1].tobytes().decode(errors="replace")
+    if "\ufffd" in name or not name.isprintable():  # it would be shown in messages
+        raise DirectoryError(f"{path} is damaged: {raw[:100].tobytes()!r} is not a valid tensor name.")
+    return name

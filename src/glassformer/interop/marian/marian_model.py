@@ -5,22 +5,25 @@ gelu), Marian's is used.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from glassformer.decoding.vocabulary_shortlist import Shortlist
 from glassformer.errors import DirectoryError
 from glassformer.interop.imported_model import ImportedModel
-from glassformer.interop.marian.marian_file import MarianFile, is_marian_file, read_marian_file
+from glassformer.interop.marian.marian_file import Array, MarianFile, is_marian_file, read_marian_file
+from glassformer.interop.marian.marian_shortlist import read_marian_shortlist
 from glassformer.interop.marian.marian_text import MAX_OPTIONS_BYTES, read_options
 from glassformer.interop.marian.vocabulary import marian_tokenizer
 from glassformer.interop.name_table import NameTable
-from glassformer.interop.untrusted_files import error_context, inside, read_bytes, renamed
+from glassformer.interop.untrusted_files import Weights, error_context, inside, read_bytes, renamed
 from glassformer.model import ModelConfig
 from glassformer.model.directory import with_weights
+from glassformer.model.saved_tensor import SavedTensor
 
 TABLES = ("encoder.embedding.weight", "decoder.embedding.weight", "output_projection.weight")
 """Names of the tensors with one row per token."""
@@ -51,11 +54,7 @@ LINEARS = (
     ("rnn_?f", "recurrence.forget_proj"),
 )
 """Names of the linear layers, Marian's and ours; ? is W or b."""
-NORMS = (
-    ("self_Wo", "self_attention_norm"),
-    ("context_Wo", "cross_attention_norm"),
-    ("ffn_ffn", "feed_forward_norm"),
-)
+NORMS = (("self_Wo", "self_attention_norm"), ("context_Wo", "cross_attention_norm"), ("ffn_ffn", "feed_forward_norm"))
 SUPPORTED_VALUES: dict[str, tuple[Any, ...]] = {
     "type": ("transformer",),
     "transformer-decoder-autoreg": ("self-attention", "rnn"),
@@ -83,7 +82,26 @@ def open_marian(path: Path) -> ImportedModel:
     tokenizer, eos_id = marian_tokenizer(model_file, settings.get("vocabs"), config.vocab_size, notes)
     config = config.model_copy(update={"eos_id": eos_id})
     model = with_weights(config, weights_of(file, config, model_file), model_file)
-    return ImportedModel("Marian", model, tokenizer, notes)
+    shortlist = _shortlist_reader(model_file.parent, settings.get("shortlist"), config, notes)
+    return ImportedModel("Marian", model, tokenizer, notes, shortlist)
+
+
+def _shortlist_reader(
+    directory: Path, named: Any, config: ModelConfig, notes: list[str]
+) -> Callable[[], Shortlist] | None:
+    """A reader of the shortlist that the decoder's options name; None, with a note, if it is not readable."""
+    if not named:
+        return None
+    if not isinstance(named, list) or not isinstance(named[0], str) or not named[0].endswith(".bin"):
+        notes.append("The model's shortlist is not used: only binary ones (.bin) are read.")
+        return None
+    path = inside(directory, named[0])
+    if not path.exists():
+        notes.append(f"The model's shortlist is not used: there is no file {path.name}.")
+        return None
+    notes.append(f"The model has a shortlist, {path.name}.")
+    sizes = (config.source_vocab_size, config.vocab_size)
+    return partial(read_marian_shortlist, path, *sizes, is_shared=config.share_embeddings)
 
 
 def read_config(file: MarianFile, where: Path) -> ModelConfig:
@@ -128,11 +146,10 @@ def marian_names(config: ModelConfig) -> NameTable:
     layer, ours = "{stack}_l{n+1}_", "{stack}.layers.{n}."
     kinds, norm_kinds = (("W", "weight"), ("b", "bias")), (("scale", "weight"), ("bias", "bias"))
     pre = "_pre" if config.norm_first else ""
+    their_table, stack = ("Wemb", "encoder") if config.share_embeddings else ("{stack}_Wemb", "{stack}")
     norms = [*NORMS, ("rnn" if config.norm_first else "rnn_ffn", "recurrence_norm")]
     return NameTable(
-        ("Wemb", "encoder.embedding.weight")
-        if config.share_embeddings
-        else ("{stack}_Wemb", "{stack}.embedding.weight"),
+        (their_table, f"{stack}.embedding.weight"),
         ("Wpos", "encoder.position.weight"),
         ("Wpos", "decoder.position.weight"),  # the same table
         ("decoder_ff_logit_out_b", "output_projection.bias"),
@@ -145,12 +162,12 @@ def marian_names(config: ModelConfig) -> NameTable:
     )
 
 
-def weights_of(file: MarianFile, config: ModelConfig, where: Path) -> dict[str, Tensor]:
+def weights_of(file: MarianFile, config: ModelConfig, where: Path) -> Weights:
     """A Marian file's weights under our names and in our layout, copied out of the mapped file."""
-    laid_out = {name: _laid_out(name, tensor) for name, tensor in file.tensors.items()}
+    laid_out = {name: SavedTensor(_laid_out(name, tensor), "float32") for name, tensor in file.tensors.items()}
     weights = renamed(laid_out, marian_names(config), where)
     rows = len(_tables(file.tensors, where)[1])
-    bias = weights.setdefault("output_projection.bias", torch.zeros(rows))  # absent with `output-omit-bias`
+    bias = weights.setdefault("output_projection.bias", np.zeros(rows, np.float32))  # absent with `output-omit-bias`
     output = weights.get("output_projection.weight")
     if bias.shape != (rows,) or (output is not None and len(output) != rows):
         shapes = f"{list(bias.shape)}" + ("" if output is None else f" and {list(output.shape)}")
@@ -159,35 +176,39 @@ def weights_of(file: MarianFile, config: ModelConfig, where: Path) -> dict[str, 
         )
     if "encoder.position.weight" in weights:
         weights["decoder.position.weight"] = weights["encoder.position.weight"]
-    weights["output_projection.bias"] = torch.cat([bias, torch.full((config.vocab_size - rows,), UNUSED_ROW_BIAS)])
+    weights["output_projection.bias"] = _padded(bias, config.vocab_size, UNUSED_ROW_BIAS)
     for name in TABLES:
-        if name in weights and weights[name].dim() == 2:
-            added = torch.zeros(config.vocab_size - len(weights[name]), weights[name].shape[1])
-            weights[name] = torch.cat([weights[name], added])
+        if name in weights and weights[name].ndim == 2:
+            weights[name] = _padded(weights[name], config.vocab_size, 0)
     if _activation(DEFAULTS | file.options) == "sigmoid gelu":
         for name, tensor in weights.items():
             if ".feed_forward.up_proj." in name:
-                weights[name] = tensor * GELU_FACTOR
+                weights[name] = tensor * np.float32(GELU_FACTOR)
             elif name.endswith(".feed_forward.down_proj.weight"):
-                weights[name] = tensor / GELU_FACTOR
-    layout = torch.contiguous_format
-    return {name: weights[name] if name in TABLES else weights[name].clone(memory_format=layout) for name in weights}
+                weights[name] = tensor / np.float32(GELU_FACTOR)
+    return {name: weights[name] if name in TABLES else np.array(weights[name], order="C") for name in weights}
 
 
-def _laid_out(name: str, tensor: Tensor) -> Tensor:
+def _padded(array: Array, rows: int, value: float) -> Array:
+    """The array with more rows of this value, up to a number of rows."""
+    added = np.full((rows - len(array), *array.shape[1:]), value, np.float32)
+    return np.concatenate([array, added])
+
+
+def _laid_out(name: str, tensor: Array) -> Array:
     """A tensor in our layout: Marian's matrices are [in, out], ours [out, in]; its vectors are matrices of one row."""
     part = name.rsplit("_", 1)[-1]
-    if tensor.dim() != 2 or part in ("Wemb", "Wpos", "Wt"):
+    if tensor.ndim != 2 or part in ("Wemb", "Wpos", "Wt"):
         return tensor
     if part.startswith("W"):
         return tensor.T
     return tensor[0] if len(tensor) == 1 else tensor
 
 
-def _tables(tensors: Mapping[str, Tensor], where: Path) -> tuple[Tensor, Tensor]:
+def _tables(tensors: Mapping[str, Array], where: Path) -> tuple[Array, Array]:
     """The embedding tables of source and target, which may be the same tensor."""
     names = ("Wemb", "Wemb") if "Wemb" in tensors else ("encoder_Wemb", "decoder_Wemb")
-    if any(name not in tensors or tensors[name].dim() != 2 for name in names):
+    if any(name not in tensors or tensors[name].ndim != 2 for name in names):
         raise DirectoryError(
             f"{where} is not a Marian translation model: it has neither Wemb nor both encoder_Wemb and decoder_Wemb."
         )
@@ -213,17 +234,12 @@ def _unsupported(options: Mapping[str, Any]) -> Iterator[str]:
         yield f"transformer-preprocess = n of {options.get('version')}, where keys and values are not normalised"
 
 
-def _contradictions(options: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Iterator[str]:
+def _contradictions(options: Mapping[str, Any], tensors: Mapping[str, Array]) -> Iterator[str]:
     """Marian's options whose sizes differ from those of the tensors."""
-    hidden = tensors.get("encoder_l1_ffn_b1", torch.empty(0)).numel()
-    width = tensors.get("Wemb", tensors.get("decoder_Wemb", torch.empty(0, 0))).shape[-1]
-    depths = {stack: _depth(tensors, stack) for stack in ("encoder", "decoder")}
-    actual = {
-        "dim-emb": width,
-        "transformer-dim-ffn": hidden,
-        "enc-depth": depths["encoder"],
-        "dec-depth": depths["decoder"],
-    }
+    hidden = tensors["encoder_l1_ffn_b1"].size if "encoder_l1_ffn_b1" in tensors else 0
+    width = (tensors["Wemb"] if "Wemb" in tensors else tensors["decoder_Wemb"]).shape[-1]
+    actual = {"dim-emb": width, "transformer-dim-ffn": hidden}
+    actual |= {f"{stack[:3]}-depth": _depth(tensors, stack) for stack in ("encoder", "decoder")}
     for name, size in actual.items():
         if options.get(name) != size:
             yield f"{name} is {options.get(name)}, but the tensors have {size}"
@@ -231,7 +247,7 @@ def _contradictions(options: Mapping[str, Any], tensors: Mapping[str, Tensor]) -
         yield f"dim-emb is {width}, but sinusoidal positions need an even number"
 
 
-def _depth(tensors: Mapping[str, Tensor], stack: str) -> int:
+def _depth(tensors: Mapping[str, Array], stack: str) -> int:
     numbers = (re.match(rf"{stack}_l([1-9]\d{{0,5}})_", name) for name in tensors)
     return max((int(number[1]) for number in numbers if number), default=0)
 
@@ -258,9 +274,8 @@ def _locate(path: Path, notes: list[str]) -> tuple[Path, dict[str, Any]]:
         return path, configured.get(path.name, {})
     names = sorted(configured) or sorted(file.name for file in directory.iterdir() if is_marian_file(file))
     if len(names) != 1:
-        found = (
-            f"several ({', '.join(names[:8])}): give the path of one" if names else "none, and no .yml that names one"
-        )
+        several = f"several ({', '.join(names[:8])}): give the path of one"
+        found = several if names else "none, and no .yml that names one"
         raise DirectoryError(f"{path} should hold one Marian model (.npz or .bin), but holds {found}.")
     return inside(directory, names[0]), configured.get(names[0], {})
 
@@ -278,8 +293,6 @@ def _notes(settings: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[
     search = [f"{name} = {settings[name]}" for name in ("beam-size", "normalize", "word-penalty") if name in settings]
     if search:
         yield f"The model's own search settings are {', '.join(search)}."
-    if settings.get("shortlist"):
-        yield "The model's shortlist is not used: all target tokens are considered."
     if "n" in str(options.get("transformer-preprocess", "")):
         yield (
             "The model is pre-norm. Some versions of Marian did not normalise the keys and values of self-attention: "

@@ -17,6 +17,7 @@ MAX_WORDS = 10**6
 KEY = re.compile(r"([A-Za-z0-9_][\w.-]*):(?:\s+(.*))?")
 ITEM = re.compile(r"-(?:\s+(.*))?")
 COMMENT = re.compile(r"(^|\s)#.*")
+ID_AT_END = re.compile(r":[ \t]*\d+[ \t]*$")
 INTEGER = re.compile(r"[+-]?\d{1,18}")
 NUMBER = re.compile(r"[+-]?(\d{1,18}(\.\d{0,18})?|\.\d{1,18})([eE][+-]?\d{1,3})?")
 SINGLE, DOUBLE = re.compile(r"'((?:[^']|'')*)'"), re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -35,9 +36,13 @@ def read_options(raw: bytes, where: str) -> dict[str, Any]:
     """Parse the options in `special:model.yml` or in a configuration file of Marian's decoder."""
     if len(raw) > MAX_OPTIONS_BYTES:
         raise DirectoryError(f"{where} has {len(raw):,} bytes, too many for options.")
+    try:
+        lines = raw.rstrip(b"\0").decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise DirectoryError(f"{where} is not UTF-8 (byte {error.start:,}).") from None
     options: dict[str, Any] = {}
     last = None
-    for number, line in enumerate(_text(raw, where).splitlines(), start=1):
+    for number, line in enumerate(lines, start=1):
         text = line.strip()
         if not text or text.startswith("#") or text in ("---", "..."):
             continue
@@ -65,13 +70,6 @@ def read_vocabulary(raw: bytes, where: str, size: int = MAX_WORDS) -> dict[str, 
     if len(set(ids.values())) < len(ids) or any(i < 0 for i in ids.values()):
         raise DirectoryError(f"{where} gives two words the same id, or one a negative id.")
     return ids
-
-
-def _text(raw: bytes, where: str) -> str:
-    try:
-        return raw.rstrip(b"\0").decode()
-    except UnicodeDecodeError as error:
-        raise DirectoryError(f"{where} is not UTF-8 (byte {error.start:,}).") from None
 
 
 def _add_line(options: dict[str, Any], last: str | None, text: str, indented: bool) -> str:
@@ -153,9 +151,7 @@ def _yaml(lines: Iterable[str], where: str) -> dict[str, int]:
         line = line.rstrip("\r")
         if not line or line == "---" or (line.startswith("#") and ":" not in line):
             continue
-        if line.startswith("? ") and not re.search(
-            r":[ \t]*\d+[ \t]*$", line
-        ):  # the id of a long word is on the next line
+        if line.startswith("? ") and not ID_AT_END.search(line):  # the id of a long word is on the next line
             key = line[2:]
             continue
         word, colon, value = (key, ":", line.removeprefix(":")) if key is not None else line.rpartition(":")
@@ -165,7 +161,7 @@ def _yaml(lines: Iterable[str], where: str) -> dict[str, int]:
             plain = _quoted(word) if word[:1] in ("'", '"') and len(word) > 1 else word
         except _SyntaxError as error:
             raise DirectoryError(f"{where}, line {number}: {error}.") from None
-        if not colon or not re.fullmatch(r"\s*\d{1,9}\s*", value) or plain in ids:
+        if not colon or not re.fullmatch(r"[ \t]*[0-9]{1,9}[ \t]*", value) or plain in ids:
             raise DirectoryError(f"{where}, line {number}: {line[:60]!r} is not `word: id`, or repeats a word.")
         ids[plain] = int(value)
     return ids

@@ -16,10 +16,7 @@ from glassformer.interop.untrusted_files import error_context, inside, read_byte
 
 END, UNKNOWN = "</s>", "<unk>"
 LIST_SUFFIXES = (".yml", ".yaml", ".json", ".txt")
-SIDE_PATTERNS: dict[Side, re.Pattern[str]] = {
-    "source": re.compile("src|source"),
-    "target": re.compile("trg|tgt|target"),
-}
+SIDE_PATTERNS: dict[Side, str] = {"source": "src|source", "target": "trg|tgt|target"}
 TAG = re.compile(r">>[\w.-]+<<")
 """OPUS-MT's target language tag, at the start of the source."""
 
@@ -87,7 +84,7 @@ def _find(directory: Path, notes: list[str]) -> Sequence[Path] | None:
     files = lists or sorted(directory.glob("*.spm"))
     if len(files) == 1:
         return [inside(directory, files[0].name)] * 2
-    by_side = [[path for path in files if SIDE_PATTERNS[side].search(path.name)] for side in SIDES]
+    by_side = [[path for path in files if re.search(SIDE_PATTERNS[side], path.name)] for side in SIDES]
     if all(len(paths) == 1 for paths in by_side):
         return [inside(directory, paths[0].name) for paths in by_side]
     found = f"several vocabularies ({', '.join(path.name for path in files[:8])})" if files else "no vocabulary"

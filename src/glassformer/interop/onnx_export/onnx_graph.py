@@ -13,7 +13,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from glassformer import __version__
-from glassformer.errors import InputError
+from glassformer.extras import explained
 
 OPSET, IR = 20, 9
 """Versions of operator set and format: ONNX 1.15, the first with Gelu; fixed, since a newer library writes newer."""
@@ -133,7 +133,5 @@ class Graph:
 
 def library(name: str) -> Any:
     """Import a module of onnx or onnxruntime on demand."""
-    try:
+    with explained():
         return import_module(name)
-    except ImportError:
-        raise InputError(f"{name.split('.')[0]} is not installed: `pip install 'glassformer[onnx]'`.") from None

@@ -5,6 +5,7 @@ Which nodes go into which file is decided in `onnx_writer`.
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -12,17 +13,14 @@ from glassformer.interop.onnx_export.onnx_graph import Graph
 from glassformer.model import Transformer
 from glassformer.model.attention import Attention
 from glassformer.model.layers import AddNorm, FeedForward, Norm, Recurrence
-from glassformer.model.positions import (
-    LearnedPositions,
-    RelativeBias,
-    SinusoidalPositions,
-    distance_bucket,
-    position_kind,
-)
+from glassformer.model.position_kinds import distance_bucket
+from glassformer.model.positions import LearnedPositions, RelativeBias, SinusoidalPositions, rotations
 from glassformer.model.stack import Stack
 
 MASKED_SCORE = torch.finfo(torch.float32).min
 """The score of masked positions: finite, since softmax of a row of -∞ would be 0/0."""
+ACTIVATIONS = {"relu": ("Relu", {}), "gelu": ("Gelu", {}), "gelu-tanh": ("Gelu", {"approximate": "tanh"})}
+"""Operators of activations, with their attributes; ONNX has none for silu."""
 LIKE = torch.empty(0, dtype=torch.float32)
 """Tensor that gives constant tables their device and dtype."""
 
@@ -91,16 +89,10 @@ class OnnxLayers(Graph):
         return self.linear(part.down_proj, hidden, f"{prefix}.output")
 
     def activate(self, x: str, kind: str, name: str) -> str:
-        match kind:
-            case "relu":
-                return self.node(name, "Relu", x)
-            case "gelu":
-                return self.node(name, "Gelu", x)
-            case "gelu-tanh":
-                return self.node(name, "Gelu", x, approximate="tanh")
-            case "silu":
-                return self.node(name, "Mul", x, self.node(f"{name}.sigmoid", "Sigmoid", x))
-        raise AssertionError(kind)
+        if kind == "silu":
+            return self.node(name, "Mul", x, self.node(f"{name}.sigmoid", "Sigmoid", x))
+        operator, attributes = ACTIVATIONS[kind]
+        return self.node(name, operator, x, **attributes)
 
     def heads(self, attention: Attention, which: str, x: str, rotation: OnnxRotation | None = None) -> str:
         """Nodes for q, k or v, split into heads, with rotary positions if `rotation` is given."""
@@ -181,17 +173,14 @@ class OnnxLayers(Graph):
 
     def position_terms(self, stack: Stack[Any], positions: str, keys: str, seen: str) -> list[OnnxPositionTerms]:
         """Position terms of each layer for queries at `positions`, keys at `keys`; `seen`: which may be attended to."""
-        masks = [
-            self.mask(
-                f"{self.name_of(bias).removesuffix('.relative_bias')}.mask", seen, self.bias(bias, positions, keys)
-            )
-            for bias in stack.relative_biases
-        ] or [self.mask(f"{self.name_of(stack)}.mask", seen, self.float_scalar(0))]
+        named = {self.name_of(bias).removesuffix(".relative_bias"): bias for bias in stack.relative_biases}
+        masks = [self.mask(f"{name}.mask", seen, self.bias(bias, positions, keys)) for name, bias in named.items()]
+        masks = masks or [self.mask(f"{self.name_of(stack)}.mask", seen, self.float_scalar(0))]
         rotation = self.rotation(stack, positions)
         return [OnnxPositionTerms(mask, rotation) for mask in masks] * (len(stack.layers) // len(masks))
 
     def rotation(self, stack: Stack[Any], positions: str) -> OnnxRotation | None:
-        table = position_kind(stack.config).rotation(stack.config, 0, self.max_tokens, LIKE)
+        table = rotations(stack.config, 0, self.max_tokens, LIKE)
         if table is None:
             return None
         names = [f"{self.name_of(stack)}.{name}" for name in ("cos", "sin")]
@@ -202,7 +191,8 @@ class OnnxLayers(Graph):
     def bias(self, part: RelativeBias, positions: str, keys: str) -> str:
         """Nodes for the relative bias: a table gives the bucket of each distance; from `limit` on, all share one."""
         prefix, limit = self.name_of(part), part.max_distance
-        buckets = distance_bucket(torch.arange(-limit, limit + 1)[None], len(part.weight), limit, part.bidirectional)[0]
+        distances = np.arange(-limit, limit + 1)
+        buckets = torch.from_numpy(distance_bucket(distances, len(part.weight), limit, part.bidirectional))
         queries = self.node(f"{prefix}.queries", "Unsqueeze", positions, self.int_list(1))
         distance = self.node(f"{prefix}.distance", "Sub", keys, queries)
         near = self.node(f"{prefix}.near", "Clip", distance, self.int_scalar(-limit), self.int_scalar(limit))

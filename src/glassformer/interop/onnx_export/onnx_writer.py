@@ -18,7 +18,7 @@ from glassformer.interop.onnx_export.onnx_graph import Graph
 from glassformer.interop.onnx_export.onnx_layers import OnnxLayers, OnnxPositionTerms
 from glassformer.model import ModelConfig, Transformer
 from glassformer.model.layers import DecoderLayer
-from glassformer.model.positions import position_kind
+from glassformer.model.position_kinds import position_kind
 
 Axes = list[str | int]
 Tensors = dict[str, Axes]
@@ -118,12 +118,7 @@ def _decoder(model: Transformer, rows: int) -> Graph:
 
 
 def _self_attention_or_recurrence(
-    graph: OnnxLayers,
-    layer: DecoderLayer,
-    x: str,
-    past: Sequence[str],
-    present: Sequence[str],
-    terms: OnnxPositionTerms | None,
+    graph: OnnxLayers, layer: DecoderLayer, x: str, past: list[str], present: list[str], terms: OnnxPositionTerms | None
 ) -> str:
     """Add a decoder layer's self-attention or recurrence, with its residual connection; extends the cache."""
     if terms is None:
@@ -150,9 +145,8 @@ def _causal_terms(
 def _token_mask(graph: Graph, ids: str, positions: str, pad: int) -> str:
     """Mask of tokens that are not padding; the first is the start token, even if that is padding, as in Marian."""
     token = graph.node("target_token", "Not", graph.node("target_padding", "Equal", ids, graph.int_scalar(pad)))
-    return graph.node(
-        "target_token_mask", "Or", token, graph.node("target_start", "Equal", positions, graph.int_scalar(0))
-    )
+    start = graph.node("target_start", "Equal", positions, graph.int_scalar(0))
+    return graph.node("target_token_mask", "Or", token, start)
 
 
 def _source_tensors(config: ModelConfig) -> list[Tensors]:

@@ -6,16 +6,11 @@ from json import dumps
 from typing import Any
 
 from glassformer.interop.torch_file.pickled_names import NUMPY_FUNCTIONS, Name, Record, Storage, Tensor
-from glassformer.interop.torch_file.refusal import (
-    ASK_FOR_STATE_DICT,
-    MAX_DEPTH,
-    MAX_DIMENSIONS,
-    MAX_PICKLE_BYTES,
-    refuse,
-)
+from glassformer.interop.torch_file.refusal import ASK_FOR_STATE_DICT, MAX_AXES, MAX_DEPTH, MAX_PICKLE_BYTES, refuse
 from glassformer.interop.torch_file.save_formats import parse_legacy, parse_zip
 
 CONTAINERS: dict[type, str] = {list: "l", tuple: "t", set: "s"}
+PLACEHOLDERS: dict[type, str] = {Name: "N", Tensor: "T", Storage: "S"}
 PLAIN = (type(None), bool, int, float, str)
 
 
@@ -41,12 +36,8 @@ class Description:
             self.write(dumps(value))
         elif kind is bytes:
             self.write(f'["b","{value.hex()}"]')
-        elif kind is Name:
-            self.write(dumps(["N", value.full]))
-        elif kind is Tensor:
-            self.write(dumps(["T", value.number]))
-        elif kind is Storage:
-            self.write(dumps(["S", value.number, value.dtype]))
+        elif kind in PLACEHOLDERS:
+            self.write(dumps([PLACEHOLDERS[kind], *value]))
         elif kind is Record:
             self.record(value, depth)
         elif kind is dict:
@@ -88,7 +79,7 @@ def numpy_json(record: Record) -> str:
         refuse("holds a numpy array that is not made of numbers", ASK_FOR_STATE_DICT)
     if fortran or dtype.attributes[1] == ">":
         refuse("holds a numpy array in column-major or big-endian order", ASK_FOR_STATE_DICT)
-    if shape is not None and (len(shape) > MAX_DIMENSIONS or not all(type(length) is int for length in shape)):
+    if shape is not None and (len(shape) > MAX_AXES or not all(type(length) is int for length in shape)):
         refuse("holds a numpy array whose shape is not a few integers")
     return dumps(["n", dtype.arguments[0], shape, data.hex()])
 

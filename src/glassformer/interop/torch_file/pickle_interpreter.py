@@ -9,13 +9,7 @@ from io import BytesIO
 from typing import Any, TypeAlias
 
 from glassformer.interop.torch_file.pickled_names import LABELS, Name, Record, Storage, Tensor, checked_key, is_record
-from glassformer.interop.torch_file.refusal import (
-    ASK_FOR_STATE_DICT,
-    MAX_DIMENSIONS,
-    MAX_INTEGER_BYTES,
-    printable,
-    refuse,
-)
+from glassformer.interop.torch_file.refusal import ASK_FOR_STATE_DICT, MAX_AXES, MAX_INTEGER_BYTES, printable, refuse
 
 TensorSpec: TypeAlias = tuple[int, str, int, tuple[int, ...], tuple[int, ...]]
 """A tensor: storage number, dtype, offset, shape, stride."""
@@ -141,7 +135,7 @@ def make_tensor(pickle: Pickle, storage: Any, offset: Any, shape: Any, stride: A
     """A call of any version of _rebuild_tensor; `rest`: requires_grad, hooks, from version 3 a dtype, metadata."""
     if type(storage) is not Storage or type(shape) is not tuple or type(stride) is not tuple:
         refuse("holds a tensor without storage or shape")
-    numbers = (offset, *shape[:MAX_DIMENSIONS], *stride[:MAX_DIMENSIONS])
+    numbers = (offset, *shape[:MAX_AXES], *stride[:MAX_AXES])
     if not all(type(number) is int for number in numbers) or len(numbers) != 1 + len(shape) + len(stride):
         refuse("holds a tensor whose shape is not a few integers")
     if any(type(part) is dict and part for part in rest):
@@ -149,10 +143,6 @@ def make_tensor(pickle: Pickle, storage: Any, offset: Any, shape: Any, stride: A
     dtypes = [part.full.removeprefix("torch.") for part in rest if type(part) is Name]
     pickle.tensors.append((storage.number, dtypes[0] if dtypes else storage.dtype, offset, shape, stride))
     return Tensor(len(pickle.tensors) - 1)
-
-
-def make_parameter(pickle: Pickle, data: Any, *rest: Any) -> Any:
-    return data
 
 
 def make_dict(pickle: Pickle, factory: Any = None) -> dict[Any, Any]:
@@ -178,10 +168,8 @@ def make_bytes(pickle: Pickle, text: Any = "", encoding: Any = "latin1") -> byte
 
 
 CONSTRUCTORS: dict[str, Callable[..., Any]] = {
-    "torch._utils._rebuild_tensor": make_tensor,
-    "torch._utils._rebuild_tensor_v2": make_tensor,
-    "torch._utils._rebuild_tensor_v3": make_tensor,
-    "torch._utils._rebuild_parameter": make_parameter,
+    **{f"torch._utils._rebuild_tensor{version}": make_tensor for version in ("", "_v2", "_v3")},
+    "torch._utils._rebuild_parameter": lambda pickle, data, *rest: data,
     "collections.OrderedDict": make_dict,
     "collections.defaultdict": make_dict,
     "builtins.set": make_set,

@@ -6,8 +6,8 @@ MAX_PICKLE_BYTES = 32 * 2**20
 """Size limit of the pickle: a tensor takes about 150 bytes, a vocabulary word 15; tensor data is stored elsewhere."""
 MAX_DEPTH = 100
 """Nesting limit of containers."""
-MAX_DIMENSIONS = 64
-"""Dimensions of a tensor: the limit of torch."""
+MAX_AXES = 64
+"""Maximum number of axes of a tensor: the limit of torch."""
 MAX_INTEGER_BYTES = 128
 """Size limit of an integer: the cost of printing one is quadratic in its length."""
 DOWNLOAD_AGAIN = "copy or download it again"
@@ -15,11 +15,14 @@ ASK_FOR_STATE_DICT = "use a file from a source you trust that holds only the sta
 
 
 class RefusedError(Exception):
-    """Raised to refuse the file; the message is a sentence without its subject, the file name."""
+    """Raised to refuse the file, with the problem (a sentence without its subject, the file name) and the way out."""
+
+    def __str__(self) -> str:
+        return "{}: {}.".format(*self.args)
 
 
 def refuse(problem: str, way_out: str = DOWNLOAD_AGAIN) -> NoReturn:
-    raise RefusedError(f"{problem}: {way_out}.")
+    raise RefusedError(problem, way_out)
 
 
 def printable(text: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from glassformer.interop.torch_file.pickle_description import describe
 from glassformer.interop.torch_file.refusal import ASK_FOR_STATE_DICT, DOWNLOAD_AGAIN, MAX_PICKLE_BYTES, RefusedError
+from glassformer.interop.torch_file.system_call_filter import install
 
 BASE_MEMORY_BYTES = 128 * 2**20
 """Memory limit of the process, in addition to twice the size of the file, or to 1 GiB if that is less."""
@@ -15,8 +16,11 @@ EXIT_FAILED, EXIT_FORBIDDEN = 2, 3
 """Exit codes: no result, and an audit event was raised."""
 
 
-def confine(size: int, seconds: int) -> None:
-    """Sandbox this process: no new files, processes or sockets, no writes; memory and time limited by the file size."""
+def confine(size: int, seconds: int) -> bool:
+    """Sandbox this process: no new files, processes or sockets, no writes; memory and time limited by the file size.
+
+    Returns whether the kernel filters its system calls; where it cannot, the limits and the audit hook remain.
+    """
     import resource  # not on Windows, which `torch_file_reader` rejects
 
     memory = BASE_MEMORY_BYTES + min(2 * size, 32 * MAX_PICKLE_BYTES)
@@ -30,7 +34,9 @@ def confine(size: int, seconds: int) -> None:
         except (ValueError, OSError):
             if name not in ("AS", "DATA"):  # macOS does not enforce these
                 raise
+    filtered = install()
     sys.addaudithook(end_process)
+    return filtered
 
 
 def end_process(event: str, arguments: Any) -> None:
@@ -39,12 +45,13 @@ def end_process(event: str, arguments: Any) -> None:
 
 
 def main() -> None:
-    """Describe standard input on standard output."""
+    """Describe standard input on standard output, after a line that says whether system calls are filtered."""
     gc.disable()  # nothing is freed before the end
     size = os.fstat(0).st_size
-    confine(size, int(sys.argv[1]))
+    filtered = confine(size, int(sys.argv[1]))
     code = EXIT_FAILED
     try:
+        os.write(1, b"filtered\n" if filtered else b"unfiltered\n")  # said before the file can have any influence
         unwritten = memoryview(result(size).encode())
         while unwritten:
             unwritten = unwritten[os.write(1, unwritten) :]

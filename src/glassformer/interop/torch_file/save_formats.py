@@ -67,10 +67,8 @@ def parse_zip(fd: int, size: int) -> ParsedFile:
     entries = zip_entries(fd, size)
     pickles = [name for name in entries if name.count("/") == 1 and name.endswith("/data.pkl")]
     if len(pickles) != 1:
-        refuse(
-            "is a zip file, but was not written by torch.save (no data.pkl, or several)",
-            "give the path of a checkpoint",
-        )
+        problem = "is a zip file, but was not written by torch.save (no data.pkl, or several)"
+        refuse(problem, "give the path of a checkpoint")
     home = pickles[0].removesuffix("data.pkl")
     with_checksums = any(entry.crc for entry in entries.values())  # torch has an option that leaves them all 0
     data = content(fd, entries[pickles[0]], with_checksums)
@@ -82,12 +80,10 @@ def parse_zip(fd: int, size: int) -> ParsedFile:
     top = pickle.load()
     locations: list[Location] = []
     for key, (count, item) in storages.sizes.items():
-        entry = entries.get(f"{home}data/{key}")
+        entry, name = entries.get(f"{home}data/{key}"), printable(key)
         if entry is None or entry.size != count * item:
-            refuse(f"does not hold its storage {printable(key)} with the stated size")
+            refuse(f"does not hold its storage {name} with the stated size")
         if entry.method or entry.packed != entry.size:
-            refuse(
-                f"holds its storage {printable(key)} compressed", "unpack the zip file and pack it without compression"
-            )
+            refuse(f"holds its storage {name} compressed", "unpack the zip file and pack it without compression")
         locations.append((entry.offset, entry.size, entry.crc if with_checksums else None))
     return top, pickle.tensors, locations, order == b"big", len(data)

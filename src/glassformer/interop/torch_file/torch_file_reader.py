@@ -26,38 +26,42 @@ import glassformer
 from glassformer.errors import DirectoryError, InputError
 from glassformer.interop.torch_file.pickled_names import DTYPES as DTYPE_NAMES
 from glassformer.interop.torch_file.refusal import ASK_FOR_STATE_DICT, DOWNLOAD_AGAIN, MAX_PICKLE_BYTES
+from glassformer.model.saved_tensor import RAW_BYTES, SavedTensor
 
 CHILD_CODE = (
     "import sys; sys.path.append(sys.argv.pop(1)); from glassformer.interop.torch_file import sandbox; sandbox.main()"
 )
-TIMEOUT_SECONDS = (2, 30)
-"""Minimum and maximum time for the subprocess that describes a file; one second more per MiB in between."""
+CPU_SECONDS = (2, 30)
+"""Minimum and maximum processor time of the subprocess that describes a file; one second more per MiB in between."""
+BUSY_MACHINE = 20
+"""Seconds that may pass per second of processor time: on a busy machine the subprocess waits for a core."""
 ALIGNMENT = 64
 """Byte alignment of storages in torch's zip files; unaligned storages are copied."""
 MIN_VIEW_LIMIT = 2**20
 """Minimum of the limit on bytes that tensors cover by repeating elements (stride 0), however small the file."""
 MAX_VIEW_FACTOR = 8
 """Maximum bytes that all tensors together cover, as a multiple of the file's size: tied weights count repeatedly."""
-RAW_BYTES = {"bfloat16": "uint16"} | dict.fromkeys(
-    ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"), "uint8"
-)
-"""Types of torch that NumPy lacks, and the type of the same size that holds their bytes."""
 DTYPES = {name: np.dtype(RAW_BYTES.get(name, name)) for name in DTYPE_NAMES}
 NUMPY_KINDS = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"}
-
-
-class SavedTensor(NamedTuple):
-    """A tensor's elements, and the name of its type in torch, which NumPy may lack (see `RAW_BYTES`)."""
-
-    array: npt.NDArray[Any]
-    dtype: str
 
 
 def _everything(key: str) -> bool:
     return True
 
 
+class TorchFile(NamedTuple):
+    """What a torch.save file holds, and whether the kernel filtered the system calls of the process that read it."""
+
+    contents: dict[str, Any]
+    filtered: bool
+
+
 def read_torch_file(path: Path, keep: Callable[[str], bool] = _everything) -> dict[str, Any]:
+    """The contents of `open_torch_file`."""
+    return open_torch_file(path, keep).contents
+
+
+def open_torch_file(path: Path, keep: Callable[[str], bool] = _everything) -> TorchFile:
     """Read the dict that torch.save wrote, as plain data and `SavedTensor`s; `keep` selects its top-level keys.
 
     Tensors are memory-mapped if torch >= 1.6 wrote the file (so it should not change while they are used; writing to
@@ -78,7 +82,8 @@ def read_torch_file(path: Path, keep: Callable[[str], bool] = _everything) -> di
             raise DirectoryError(f"{path} cannot be mapped into memory: {error}.") from None
     try:
         builder = _Builder(path, memory, description)
-        return {key: builder.value(node) for key, node in selected.items()}
+        contents = {key: builder.value(node) for key, node in selected.items()}
+        return TorchFile(contents, bool(description.get("filtered")))
     except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError):
         raise DirectoryError(f"{path} is inconsistent with its own metadata: {DOWNLOAD_AGAIN}.") from None
 
@@ -103,18 +108,19 @@ def _opened(path: Path) -> Iterator[int]:
 
 def _describe(path: Path, file: int, size: int) -> dict[str, Any]:
     """Have a subprocess describe the file; its refusals become errors with the same words."""
-    seconds = min(TIMEOUT_SECONDS[0] + size // 2**20, TIMEOUT_SECONDS[1])
+    seconds = min(CPU_SECONDS[0] + size // 2**20, CPU_SECONDS[1])
     directory = Path(glassformer.__file__).parents[1]
     command = [sys.executable, "-I", "-S", "-B", "-c", CHILD_CODE, str(directory), str(seconds)]
     try:
         with subprocess.Popen(command, stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-            output = _output(process, seconds)
+            output = _output(process, seconds * BUSY_MACHINE)
     except OSError as error:
         raise InputError(f"The process that reads {path} could not be started: {error}.") from None
     if process.returncode == 1:
         raise InputError(f"The process that reads {path} did not start: {sys.executable} is not a complete Python.")
+    status, _, answer = output.partition(b"\n")
     try:
-        description = dict(json.loads(output))
+        description = dict(json.loads(answer))
     except (ValueError, TypeError, RecursionError):
         raise DirectoryError(
             f"{path} took more time or memory than a state dict needs: {ASK_FOR_STATE_DICT}."
@@ -122,7 +128,7 @@ def _describe(path: Path, file: int, size: int) -> dict[str, Any]:
     if "refused" in description:
         sentence = "".join(letter for letter in str(description["refused"])[:500] if letter.isprintable())
         raise DirectoryError(f"{path} {sentence}")
-    return description
+    return description | {"filtered": status == b"filtered"}
 
 
 def _output(process: subprocess.Popen[bytes], seconds: float) -> bytes:
@@ -136,7 +142,7 @@ def _output(process: subprocess.Popen[bytes], seconds: float) -> bytes:
             while len(received) <= MAX_PICKLE_BYTES and selector.select(max(end - time.monotonic(), 0)):
                 chunk = os.read(process.stdout.fileno(), 2**16)
                 if not chunk:
-                    process.wait(1)
+                    process.wait(max(end - time.monotonic(), 1))
                     return bytes(received)
                 received += chunk
     except subprocess.TimeoutExpired:

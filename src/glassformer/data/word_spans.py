@@ -1,4 +1,4 @@
-"""Words of a tokenised text: the text of each word and its span of tokens.
+"""Words of a tokenised text, and of a sentence pair: the text of each word and its span of tokens.
 
 Handles the word-boundary marks of several tokenizers; independent of models.
 """
@@ -27,9 +27,20 @@ class Word:
     first: int
     end: int
 
+
+@dataclass(frozen=True)
+class WordPair:
+    """A sentence pair as token ids and as words."""
+
+    source_ids: Sequence[int]
+    target_ids: Sequence[int]
+    """Target token ids, with the end-of-sentence token, without the start token."""
+    source: list[Word]
+    target: list[Word]
+
     @property
-    def tokens(self) -> slice:
-        return slice(self.first, self.end)
+    def texts(self) -> tuple[list[str], list[str]]:
+        return [word.text for word in self.source], [word.text for word in self.target]
 
 
 @dataclass(frozen=True)
@@ -83,6 +94,15 @@ def words(pieces: Sequence[str], marks: Marks | None = None, apart: bool = True)
     if apart:
         spans = [part for span in spans for part in _split_punctuation(span, texts)]
     return [Word(_text(pieces[first:end], marks.segmenter).strip(), first, end) for first, end in spans]
+
+
+def word_pair(
+    tokenizer: AnyTokenizer | IdsOnly, source: Sequence[int], target: Sequence[int], apart: bool = True
+) -> WordPair:
+    """A sentence pair with token ids and words; without `apart`, words are split at spaces only."""
+    marks = marks_of(tokenizer)
+    pieces = tokenizer.pieces(source, "source"), tokenizer.pieces(target, "target")
+    return WordPair(source, target, words(pieces[0], marks, apart), words(pieces[1], marks, apart))
 
 
 def _text(pieces: Sequence[str], segmenter: SegmenterKind) -> str:

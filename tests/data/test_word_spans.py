@@ -12,7 +12,7 @@ from glassformer.data import (
     TokenizerSettings,
     train_tokenizer,
 )
-from glassformer.inspection.alignment.word_spans import SPECIALS, Marks, marks_in, marks_of, words
+from glassformer.data.word_spans import SPECIALS, Marks, marks_in, marks_of, words
 from tests.small_translator import tokenizer
 
 KINDS = ("sentencepiece", "byte-level", "subword-nmt", "words")
