@@ -81,15 +81,15 @@ def use_profile() -> None:
         ],
     )
     settings.load_profile("glassformer")
-    if not ALL:
-        _ignore_local_constants()
+    _ignore_local_constants()
 
 
 def _ignore_local_constants() -> None:
     """Keep hypothesis from drawing constants that it finds in the modules imported so far.
 
-    With them a derandomised test would draw other examples when tests run in another order or worker process, or after
-    an edit anywhere. There is no public switch; tests/test_examples.py fails if this one stops working.
+    With them a seed would give other examples when tests run in another order or worker process, or after an edit
+    anywhere: `make test` would not be the same every time, and `make test-all SEED=n` would not repeat a failure. There
+    is no public switch; tests/test_examples.py fails if this one stops working.
     """
     none = providers.Constants(integers=set(), floats=set(), bytes=set(), strings=set())
     providers._get_local_constants = lambda: none

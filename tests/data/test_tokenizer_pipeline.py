@@ -5,7 +5,7 @@ import io
 import json
 
 import sentencepiece
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers.convert_slow_tokenizer import import_protobuf
@@ -149,6 +149,11 @@ def check(parts, text):
     assert ours.join(shown) == theirs.decode([known[piece] for piece in shown], skip_special_tokens=False)
 
 
+# "´" is normalised to a space and an accent. The accent stands for the first character of the text, so it has ▁ before
+# it; in "´ab" it is a word character to `tokenizers`, so "ab" is no word. "ﷺ" is normalised to four words.
+@example(
+    ("unigram", "nmt_nfkc", "words first", "none", False, False), ["´", "´ab", "ﷺ ab", "\u200b´", "´\u0301", "½ab"]
+)
 @max_examples(300)
 @given(
     st.tuples(

@@ -6,6 +6,7 @@ which are special and meant to be written in texts.
 
 import re
 import reprlib
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,11 @@ from glassformer.errors import DataError
 
 WRITABLE_SPECIALS = re.compile(r"▁?<(?:extra_id_\d+|mask(?:_\d+)?|unk_\d+)>")
 """Special tokens that a text may contain."""
-WORD_CHARACTER = re.compile(r"[^\W]")
+WORD_CATEGORIES = {"Nd", "Nl", "Pc"}
+"""Besides letters and marks."""
+OTHER_WORD_CHARACTERS = {0x200C, 0x200D, *range(0x24B6, 0x24EA), *range(0x1F130, 0x1F14A), *range(0x1F150, 0x1F16A)}
+OTHER_WORD_CHARACTERS |= set(range(0x1F170, 0x1F18A))
+"""Joiners, and letters in circles and squares."""
 FLAGS = ("special", "normalized", "single_word", "lstrip", "rstrip")
 
 
@@ -55,6 +60,12 @@ def _parse_token(value: Any) -> AddedToken:
     raise DataError(f"added_tokens has an invalid entry: {reprlib.repr(value)}.")
 
 
+def is_word_character(character: str) -> bool:
+    r"""Whether `\w` in the regular expressions of `tokenizers` matches it: unlike Python's, marks, but not ½ or ²."""
+    category = unicodedata.category(character)
+    return category[0] in "LM" or category in WORD_CATEGORIES or ord(character) in OTHER_WORD_CHARACTERS
+
+
 class AddedTokenFinder:
     """Splits a text at added tokens."""
 
@@ -71,7 +82,7 @@ class AddedTokenFinder:
         for match in self._pattern.finditer(text) if self._pattern else ():
             token = self._tokens[match[0]]
             start, stop = match.span()
-            if token.single_word and WORD_CHARACTER.search(text[start - 1 : start] + text[stop : stop + 1]):
+            if token.single_word and any(map(is_word_character, text[start - 1 : start] + text[stop : stop + 1])):
                 continue
             if token.lstrip:
                 start = max(len(text[:start].rstrip(WHITESPACE_CHARACTERS)), end)

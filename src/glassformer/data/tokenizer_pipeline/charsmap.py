@@ -41,15 +41,28 @@ class CharsMap:
         self._cached_lookup = functools.lru_cache(maxsize=65536)(self._lookup)
 
     def __call__(self, text: str) -> str:
-        return "".join(self._normalize(grapheme) for grapheme in graphemes(text))
+        return "".join(replacement for grapheme in graphemes(text) for _, replacement in self._normalize(grapheme))
 
-    def _normalize(self, grapheme: str) -> str:
+    def leading_characters(self, text: str) -> int:
+        """The number of characters at the start of the normalised text that stand for the first one of the text.
+
+        "´" is normalised to a space and an accent, "ﷺ" to four words. What is removed before them is not counted, as
+        in `tokenizers`.
+        """
+        for grapheme in graphemes(text):
+            for part, replacement in self._normalize(grapheme):
+                if replacement:
+                    return len(replacement) if len(part) == 1 else 1
+        return 0
+
+    def _normalize(self, grapheme: str) -> list[tuple[str, str]]:
+        """The parts of a grapheme that are replaced as one, with their replacements."""
         if len(grapheme.encode()) < WHOLE_LOOKUP_BYTES and (replacement := self._cached_lookup(grapheme)) is not None:
-            return replacement
-        return "".join(
-            character if (replacement := self._cached_lookup(character)) is None else replacement
+            return [(grapheme, replacement)]
+        return [
+            (character, character if (replacement := self._cached_lookup(character)) is None else replacement)
             for character in grapheme
-        )
+        ]
 
     def _lookup(self, text: str) -> str | None:
         """The replacement for the shortest prefix of a text that is in the charsmap; None if no prefix is."""

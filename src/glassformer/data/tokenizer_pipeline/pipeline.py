@@ -7,6 +7,7 @@ from typing import Any
 
 from glassformer.data.tokenizer_pipeline.added_tokens import AddedTokenFinder, added_tokens
 from glassformer.data.tokenizer_pipeline.bpe import BPE, Merges
+from glassformer.data.tokenizer_pipeline.charsmap import CharsMap
 from glassformer.data.tokenizer_pipeline.component import Component
 from glassformer.data.tokenizer_pipeline.decoders import UNKNOWN_TEXT, decoder_steps, is_byte_level
 from glassformer.data.tokenizer_pipeline.normalizers import normalizer_steps
@@ -54,7 +55,8 @@ class Pipeline:
                 if token is not None:
                     pieces.append(token)
                     continue
-                for word in pre_tokenize(part, i == j == 0, self._pre_tokenizers):
+                leading = self._leading_characters(raw) if i == j == 0 else 0
+                for word in pre_tokenize(part, leading, self._pre_tokenizers):
                     pieces += self._model.tokenize(word)
         return pieces
 
@@ -68,6 +70,14 @@ class Pipeline:
 
     def _normalize(self, text: str) -> str:
         return reduce(lambda so_far, step: step(so_far), self._normalizers, text)
+
+    def _leading_characters(self, text: str) -> int:
+        """How many characters at the start of the normalised text stand for the text's first: at least one."""
+        first, *others = self._normalizers or [None]
+        if not isinstance(first, CharsMap):
+            return 1
+        leading = first(text)[: first.leading_characters(text)]
+        return max(1, len(reduce(lambda so_far, step: step(so_far), others, leading)))
 
     def _build_model(self, component: Component) -> Unigram | BPE:
         if component.kind == "Unigram" and self.file.scores is not None:

@@ -9,10 +9,10 @@ from glassformer.data.tokenizer_pipeline.component import Component, components_
 
 
 class Span(NamedTuple):
-    """A part of a text, and whether it is at the start of the text."""
+    """A part of a text, and how many of its characters, at its start, stand for the text's first character."""
 
     text: str
-    first: bool
+    leading: int
 
 
 PreTokenizerStep = Callable[[Span], Iterable[Span]]
@@ -23,9 +23,9 @@ def pre_tokenizer_steps(values: Any) -> list[PreTokenizerStep]:
     return [_step(component) for component in components_of("pre_tokenizer", values, "pretokenizers")]
 
 
-def pre_tokenize(text: str, first: bool, steps: Iterable[PreTokenizerStep]) -> list[str]:
+def pre_tokenize(text: str, leading: int, steps: Iterable[PreTokenizerStep]) -> list[str]:
     """Split a text into words by all steps."""
-    spans = [Span(text, first)] if text else []
+    spans = [Span(text, leading)] if text else []
     for step in steps:
         spans = [part for span in spans for part in step(span) if part.text]
     return [span.text for span in spans]
@@ -54,7 +54,7 @@ def _step(component: Component) -> PreTokenizerStep:
 
 def _parts(span: Span, pattern: re.Pattern[str]) -> Iterable[Span]:
     for match in pattern.finditer(span.text):
-        yield Span(match[0], span.first and match.start() == 0)
+        yield Span(match[0], max(0, span.leading - match.start()))
 
 
 def _metaspace(component: Component) -> PreTokenizerStep:
@@ -63,10 +63,9 @@ def _metaspace(component: Component) -> PreTokenizerStep:
     word = re.compile(f"{mark}?[^{mark}]+|{mark}")
 
     def step(span: Span) -> Iterable[Span]:
-        text = span.text.replace(" ", marker)
-        if not text.startswith(marker) and (scheme == "always" or (scheme == "first" and span.first)):
-            text = marker + text
-        marked = Span(text, span.first)
+        marked = Span(span.text.replace(" ", marker), span.leading)
+        if not marked.text.startswith(marker) and (scheme == "always" or (scheme == "first" and span.leading)):
+            marked = Span(marker + marked.text, span.leading + bool(span.leading))
         return _parts(marked, word) if splits else [marked]
 
     return step
@@ -79,6 +78,6 @@ def _byte_level(component: Component) -> PreTokenizerStep:
     def step(span: Span) -> Iterable[Span]:
         text = " " + span.text if add_prefix_space and not span.text.startswith(" ") else span.text
         for word in gpt2_pattern().findall(text) if use_regex else [text]:
-            yield Span("".join(characters[byte] for byte in word.encode()), span.first)
+            yield Span("".join(characters[byte] for byte in word.encode()), span.leading)
 
     return step
