@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from glassformer.data import AnyTokenizer, IdsOnly
 from glassformer.decoding import SearchSettings, Shortlist
@@ -17,9 +16,6 @@ from glassformer.engine.factory import chosen_shortlist
 from glassformer.engine.shortlist_file import read_shortlist
 from glassformer.errors import InputError
 from glassformer.model import HasWeights, ModelWeights, read_model
-
-if TYPE_CHECKING:
-    pass
 from glassformer.model_location import BUILT_IN, find_model, is_glassformer_model, tokenizer_of
 from glassformer.translator import MAX_SOURCE_TOKENS, Translator, in_languages
 

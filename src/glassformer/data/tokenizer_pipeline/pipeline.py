@@ -73,11 +73,11 @@ class Pipeline:
 
     def _leading_characters(self, text: str) -> int:
         """How many characters at the start of the normalised text stand for the text's first: at least one."""
-        first, *others = self._normalizers or [None]
+        first = self._normalizers[0] if self._normalizers else None
         if not isinstance(first, CharsMap):
             return 1
         leading = first(text)[: first.leading_characters(text)]
-        return max(1, len(reduce(lambda so_far, step: step(so_far), others, leading)))
+        return max(1, len(reduce(lambda so_far, step: step(so_far), self._normalizers[1:], leading)))
 
     def _build_model(self, component: Component) -> Unigram | BPE:
         if component.kind == "Unigram" and self.file.scores is not None:
