@@ -5,6 +5,7 @@ own processes; all take turns, and the best round of each counts. Ratios of seco
 
     python benchmarks/compare_commits.py COMMIT
     python benchmarks/compare_commits.py COMMIT --only decode:base:1:32 start --rounds 10
+    python benchmarks/compare_commits.py --native        the engine compiled for this processor, instead of a commit
 """
 
 import argparse
@@ -32,9 +33,11 @@ TASKS = [*DECODING, "decode-int8:base:1:32", "load", "train", "start"]
 class Checkout:
     """One version of the code, with a process that runs tasks on request."""
 
-    def __init__(self, name: str, source: Path, folder: Path) -> None:
+    def __init__(self, name: str, source: Path, folder: Path, instruction_set: str | None = None) -> None:
         self.name = name
         environment = {**os.environ, "PYTHONPATH": str(source)}
+        if instruction_set:
+            environment["GLASSFORMER_ISA"] = instruction_set
         command = [sys.executable, __file__, "--worker", str(folder)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
@@ -134,6 +137,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("commit", nargs="?", default="HEAD~1", help="The earlier commit.")
     parser.add_argument("--only", nargs="*", metavar="TASK", default=TASKS, help=f"Tasks: {', '.join(TASKS)}.")
+    parser.add_argument("--native", action="store_true", help="Compare with the engine compiled for this processor.")
     parser.add_argument("--rounds", type=int, default=7, metavar="N", help="Rounds; the best counts.")
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -141,6 +145,8 @@ def main() -> None:
         return work(options.worker)
     root = Path(__file__).resolve().parents[1]
     with tempfile.TemporaryDirectory() as folder:
+        if options.native:
+            return compare(root, root, Path(folder), options)
         earlier = Path(folder) / "earlier"
         git = ["git", "-C", str(root), "worktree"]
         subprocess.run([*git, "add", "--quiet", "--detach", str(earlier), options.commit], check=True)
@@ -155,7 +161,8 @@ def compare(root: Path, earlier: Path, folder: Path, options: argparse.Namespace
 
     print(machine_description(), flush=True)
     sources = {"earlier": earlier / "src", "this": root / "src", "earlier again": earlier / "src"}
-    systems = [Checkout(name, source, folder) for name, source in sources.items()]
+    isa = {name: "native" for name in sources if options.native and name != "this"}
+    systems = [Checkout(name, source, folder, isa.get(name)) for name, source in sources.items()]
     for task in options.only:
         best = {system.name: float("inf") for system in systems}
         for number in range(options.rounds + 1):
@@ -164,9 +171,8 @@ def compare(root: Path, earlier: Path, folder: Path, options: argparse.Namespace
                 if number:  # the first is a warm-up
                     best[system.name] = min(best[system.name], seconds)
         this, again = best["this"] / best["earlier"], best["earlier again"] / best["earlier"]
-        print(
-            f"{task:24} {best['this']:8.4f} s   {this:.3f} times the earlier commit (itself: {again:.3f})", flush=True
-        )
+        reference = "native library" if options.native else "earlier commit"
+        print(f"{task:24} {best['this']:8.4f} s   {this:.3f} times the {reference} (itself: {again:.3f})", flush=True)
     for system in systems:
         system.close()
 
