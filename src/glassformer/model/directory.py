@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from glassformer.atomic_directory import building, verify
 from glassformer.errors import DirectoryError
 from glassformer.model.config import ModelConfig
+from glassformer.model.eight_bits import from_eight_bits, to_eight_bits
 from glassformer.model.parameter_shapes import parameter_shapes
 from glassformer.model.saved_tensor import FLOATS, SavedTensor, saved_tensor
 from glassformer.model.weight_files import read_tensors, write_tensors
@@ -34,16 +35,20 @@ MAX_DIMENSION = 2**24
 """Upper limit of every integer option; the product of two still fits a number of bytes."""
 
 
-def save_model(model: "Transformer | ModelWeights", path: str | os.PathLike[str]) -> None:
-    """Write the model as a new directory, atomically: it is complete or absent."""
+def save_model(model: "Transformer | ModelWeights", path: str | os.PathLike[str], *, eight_bits: bool = False) -> None:
+    """Write the model as a new directory, atomically: it is complete or absent.
+
+    `eight_bits`: matrices are rounded to 256 levels per row and take a quarter of the space; they are read as float32.
+    """
     with building(Path(path)) as directory:
-        write_model(model, directory)
+        write_model(model, directory, eight_bits=eight_bits)
 
 
-def write_model(model: "Transformer | ModelWeights", directory: Path) -> None:
+def write_model(model: "Transformer | ModelWeights", directory: Path, *, eight_bits: bool = False) -> None:
     """Write config and weights into a directory under construction; shared weights are written once."""
     (directory / CONFIG).write_text(model.config.as_json(), encoding="utf-8")
-    write_tensors(ModelWeights.of(model).tensors, directory / WEIGHTS)
+    tensors = ModelWeights.of(model).tensors
+    write_tensors(to_eight_bits(tensors) if eight_bits else tensors, directory / WEIGHTS)
 
 
 def load_model(path: str | os.PathLike[str]) -> "Transformer":
@@ -59,7 +64,7 @@ def read_model(path: str | os.PathLike[str]) -> ModelWeights:
         if name not in files:
             raise DirectoryError(f"{directory} contains no complete model: its manifest does not list {name}.")
     config = ModelConfig.read(directory / CONFIG)
-    return _checked(config, read_tensors(directory / WEIGHTS), where=directory / WEIGHTS)
+    return _checked(config, from_eight_bits(read_tensors(directory / WEIGHTS)), where=directory / WEIGHTS)
 
 
 def write_weights(tensors: "Mapping[str, Tensor]", path: Path, metadata: dict[str, str] | None = None) -> None:
