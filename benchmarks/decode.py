@@ -2,7 +2,8 @@
 
 Every source has 14 tokens and every target 20: the end of sentence is made so unlikely that no system stops earlier.
 Each system has its own process and its best setting: glassformer and CTranslate2 one single-threaded worker per core,
-Hugging Face all cores as threads. They take turns, and the best round of each counts.
+Hugging Face all cores as threads. They take turns, and the best round of each counts. Beside float32
+stands the share of a large matrix product's speed at which it computes, which is the limit in large batches.
 
     python benchmarks/decode.py                 the whole table (about 20 minutes on two cores)
     python benchmarks/decode.py --only tiny     one of the models: base-8k, base-32k, tiny
@@ -17,7 +18,7 @@ import torch
 
 from glassformer import ModelConfig, Transformer, save_model
 from glassformer.benchmark.systems import BenchmarkTask, System
-from glassformer.benchmark.throughput import compare_throughput, machine_description
+from glassformer.benchmark.throughput import compare_throughput, machine_description, product_gflops
 from glassformer.decoding import Beam
 from glassformer.engine import fast_precisions
 
@@ -49,6 +50,15 @@ def task(config: ModelConfig, beam: int, batch: int, batches_per_worker: int) ->
     return BenchmarkTask([[*row, config.eos_id] for row in ids.tolist()], settings, batch)
 
 
+def gflop_per_token(config: ModelConfig, beam: int) -> float:
+    """Matrix products per target token, with its share of the source's; without attention itself, which is little."""
+    inner, feed_forward = config.n_heads * config.d_head, 2 * config.d_model * config.d_ff
+    source = config.encoder_layers * (4 * config.d_model * inner + feed_forward)
+    source += config.decoder_layers * 2 * config.d_model * inner  # keys and values of cross-attention
+    target = config.decoder_layers * (6 * config.d_model * inner + feed_forward) + config.d_model * config.vocab_size
+    return 2 * (source * SOURCE_TOKENS / TARGET_TOKENS + beam * target) / 1e9
+
+
 def compare(name: str, config: ModelConfig, directory: Path, options: argparse.Namespace) -> None:
     """All systems on every task of one model."""
     systems = [System(system, directory) for system in SYSTEMS]
@@ -63,6 +73,8 @@ def compare(name: str, config: ModelConfig, directory: Path, options: argparse.N
                     f"{peer} {speed[peer]:,.0f} ({speed[ours] / speed[peer]:.2f}x)" for peer in PEERS[ours]
                 )
                 print(f"  {ours:20} {speed[ours]:9,.0f}   against {ratios}", flush=True)
+            gflops, limit = speed["glassformer float32"] * gflop_per_token(config, beam), product_gflops()
+            print(f"  glassformer float32: {gflops:.0f} GFLOP/s, {gflops / limit:.0%} of a large product's {limit:.0f}")
     for system in systems:
         system.close()
 

@@ -9,6 +9,7 @@ import pytest
 
 from glassformer.engine.native_library import library
 from glassformer.interop.hugging_face import write_hugging_face
+from tests.cli.test_every_command_opens_every_model import save_marian
 from tests.processes import ROOT, TIMEOUT_SECONDS, run_fresh
 from tests.small_translator import model, saved, tokenizer
 
@@ -43,6 +44,7 @@ def files(tmp_path_factory):
     (here / "huggingface").mkdir()
     marian = model(positions="sinusoidal-halves", output_bias=True, activation="relu")
     write_hugging_face(marian, tokenizer(), here / "huggingface")
+    save_marian(here / "marian")
     (here / "source").write_text("The dog sleeps.\nThe man reads the book.\n")
     (here / "reference").write_text("Der Hund schläft.\nDer Mann liest das Buch.\n")
     return here
@@ -87,6 +89,10 @@ def test_searches_do_not_import_torch(files):
         ["translate", "0", "The dog sleeps.", "--sample", "--top-p", "0.9"],
         ["translate", "0", "The dog sleeps.", "--ensemble-with", "1", "--precision", "int8"],
         ["translate", "huggingface", "The dog sleeps."],
+        ["translate", "0", "The dog sleeps.", "--json"],
+        ["translate", "marian/model.npz", "The dog sleeps."],
+        ["score", "0", "--source", "source", "--target", "reference"],
+        ["align", "0", "--source", "source", "--target", "reference"],
         ["evaluate", "0", "--source", "source", "--reference", "reference"],
     ],
     ids=" ".join,
@@ -110,6 +116,15 @@ def test_a_hugging_face_directory_is_converted_to_the_same_files(files, tmp_path
         assert (tmp_path / "hidden" / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
 
 
+def test_bench_measures_our_systems(files):
+    few = ["--count", 2, "--rounds", 1, "--beam", 1, "--batch-size", 1, "--only", "float32", "--only", "plain"]
+    hidden = command("bench", files / "0", *few, "--json")
+    assert hidden.returncode == 0, hidden.stderr
+    table = json.loads(hidden.stdout)
+    assert "glassformer float32" in str(table)
+    assert any("glassformer plain needs PyTorch" in line for line in table["absent"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "extra"),
     [
@@ -127,7 +142,7 @@ def test_what_needs_torch_says_in_one_sentence_what_to_type(files, arguments, ex
 
 
 def test_a_server_translates_and_refuses_traces(files):
-    """Also its description of the model; alignments, traces and the OpenAPI document need torch."""
+    """Also its description of the model; traces and the OpenAPI document need torch."""
     code = """
         import asyncio
         import json

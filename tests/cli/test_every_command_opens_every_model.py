@@ -16,6 +16,16 @@ from tests.small_translator import model, saved, tokenizer
 TEXT = "The dog was tired."
 
 
+def save_marian(directory):
+    """A Marian file of a small random student, with its vocabulary."""
+    directory.mkdir()
+    vocabulary = spm(SENTENCES["en"], 60)
+    (directory / "vocab.en.spm").write_bytes(vocabulary)
+    size = sentencepiece.SentencePieceProcessor(model_proto=vocabulary).vocab_size()
+    options = marian.options(dim_vocabs=[size, size])
+    marian.write_npz(directory / "model.npz", marian.tensors(options), options)
+
+
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     """Kind of model -> its name or path."""
@@ -24,12 +34,7 @@ def models(tmp_path_factory):
     saved(directory / "model")
     (directory / "hugging-face").mkdir()
     write_hugging_face(model(), tokenizer(), directory / "hugging-face")
-    (directory / "marian").mkdir()
-    vocabulary = spm(SENTENCES["en"], 60)
-    (directory / "marian" / "vocab.en.spm").write_bytes(vocabulary)
-    size = sentencepiece.SentencePieceProcessor(model_proto=vocabulary).vocab_size()
-    options = marian.options(dim_vocabs=[size, size])
-    marian.write_npz(directory / "marian" / "model.npz", marian.tensors(options), options)
+    save_marian(directory / "marian")
     (directory / "pair.en").write_text(f"{TEXT}\n")
     (directory / "pair.de").write_text("Der Hund war müde.\n")
     paths = {kind: directory / kind for kind in ("run", "model", "hugging-face")}

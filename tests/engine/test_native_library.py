@@ -3,6 +3,7 @@
 import os
 import shutil
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -125,7 +126,15 @@ def test_without_a_compiler_one_line_says_why(monkeypatch, tmp_path, capfd):
     assert list((tmp_path / "glassformer").iterdir()) == []
 
 
+def is_running(process):
+    try:
+        return "zombie" not in Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return False
+
+
 def test_a_compiler_that_hangs_is_killed_with_its_children(monkeypatch, tmp_path, capfd):
+    """A busy machine may take a while to end a killed process, so the test waits for that."""
     compiler = tmp_path / "cc"
     compiler.write_text("#!/bin/sh\nsleep 1000 & echo $! > " + str(tmp_path / "child") + "\nwait\n")
     compiler.chmod(0o700)
@@ -136,8 +145,8 @@ def test_a_compiler_that_hangs_is_killed_with_its_children(monkeypatch, tmp_path
     assert load() is None
     assert "did not finish within 0.5 seconds" in capfd.readouterr().err
     if (tmp_path / "child").exists() and (tmp_path / "child").read_text().strip():
-        state = Path(f"/proc/{(tmp_path / 'child').read_text().strip()}/status")
-        assert not state.exists() or "zombie" in state.read_text()
+        while is_running((tmp_path / "child").read_text().strip()):  # pytest's time limit ends the wait
+            time.sleep(0.01)
 
 
 def test_a_cache_that_others_may_write_to_is_not_used(monkeypatch, tmp_path):

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from glassformer.benchmark.systems import SHORTLIST
 from glassformer.errors import InputError
-from glassformer.interop.ctranslate2_export import write_ctranslate2
 from glassformer.model import ModelWeights
 
 REPORT_MEMORY = """
@@ -56,6 +55,8 @@ def cold_start_command(
         options.append("--shortlist" if restricts else "--no-shortlist")
         return [sys.executable, "-c", GLASSFORMER, "translate", *options, "--", str(where), text]
     if kind == "ctranslate2":
+        from glassformer.interop.ctranslate2_export import write_ctranslate2  # imports torch
+
         directory = files / precision
         directory.mkdir()
         write_ctranslate2(model.network, directory, quantization=None if precision == "float32" else precision)

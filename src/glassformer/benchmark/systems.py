@@ -18,6 +18,7 @@ from glassformer.decoding.rules import rules_for
 from glassformer.decoding.step_model import padded
 from glassformer.engine import EngineOptions, fast_precisions, open_search_backend
 from glassformer.engine.engine_options import PRECISIONS
+from glassformer.engine.native_library import library
 from glassformer.errors import InputError
 from glassformer.extras import install_command, is_installed
 from glassformer.hardware import cores, peak_memory
@@ -57,10 +58,11 @@ class TaskResult:
 def available_systems(config: ModelConfig, with_shortlist: bool = False) -> dict[str, str]:
     """Every benchmark system, with the reason why it cannot run a model of this config; "" if it can."""
     supported = fast_precisions()
-    not_here = "needs a processor that multiplies in it (AVX-512 BF16)"
+    no_engine = "" if library() else "needs the C engine"
+    not_here = no_engine or "needs a processor that multiplies in it (AVX-512 BF16)"
     kinds = ["", SHORTLIST] if with_shortlist else [""]
     glassformer = {
-        f"glassformer {precision}{kind}": "" if precision in supported else not_here
+        f"glassformer {precision}{kind}": no_engine if precision in supported else not_here
         for kind in kinds
         for precision in PRECISIONS
     }

@@ -19,7 +19,7 @@ class EngineOptions(Settings):
     engine: EngineKind = "fast"
     """Inference engine: "fast" (compiled C on all cores), "plain" (PyTorch) or "ctranslate2".
 
-    "fast" is compiled for this processor; "plain" is the readable PyTorch model; "ctranslate2" is the CTranslate2
+    "fast" has a library per instruction set; "plain" is the readable PyTorch model; "ctranslate2" is the CTranslate2
     library, from the extra `ct2`."""
     precision: Precision = "float32"
     """Precision of the weights.

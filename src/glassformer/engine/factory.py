@@ -21,7 +21,8 @@ from glassformer.decoding.continuous_batching import RunningBatch, Task
 from glassformer.decoding.vocabulary_shortlist import MaskedStepModel
 from glassformer.engine.engine_options import PRECISIONS, EngineOptions, Precision
 from glassformer.engine.native_library import library
-from glassformer.engine.native_model import SATURATING_ROWS, NativeStepModel
+from glassformer.engine.native_model import NativeStepModel
+from glassformer.engine.native_structs import SATURATING_ROWS
 from glassformer.errors import InputError
 from glassformer.extras import explained
 from glassformer.hardware import cores

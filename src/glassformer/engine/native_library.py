@@ -32,6 +32,7 @@ from glassformer.engine.instruction_sets import (
 )
 from glassformer.engine.native_structs import check_layout
 from glassformer.errors import InputError
+from glassformer.extras import is_installed
 
 ISA_VARIABLE = "GLASSFORMER_ISA"
 """Environment variable that pins one of the wheel's libraries by its instruction set; `native` compiles one here."""
@@ -63,11 +64,15 @@ def loaded() -> NativeLibrary | None:
     try:
         return (None if pinned == NATIVE else _load_built(pinned)) or _load_compiled(_compiler())
     except (OSError, NoEngineError) as error:
-        sys.stderr.write(
-            f"glassformer: the fast engine is not available ({' '.join(str(error).split())[:300]}). PyTorch runs the "
-            "model instead, more slowly; results are equal up to rounding.\n"
-        )
+        reason = " ".join(str(error).split())[:300]
+        sys.stderr.write(f"glassformer: the fast engine is not available ({reason}). {_instead()}\n")
         return None
+
+
+def _instead() -> str:
+    if is_installed("torch"):
+        return "PyTorch runs the model instead, more slowly; results are equal up to rounding."
+    return "Install a wheel that contains it, a C compiler (gcc or clang), or PyTorch, which is slower."
 
 
 def runnable() -> Iterator[tuple[InstructionSet, Path]]:

@@ -21,7 +21,15 @@ from glassformer.decoding.step_model import check_source_ids
 from glassformer.decoding.stepwise_search import token_lists
 from glassformer.decoding.vocabulary_shortlist import TokenList
 from glassformer.engine.engine_options import Precision
-from glassformer.engine.native_structs import CBeam
+from glassformer.engine.native_structs import (
+    NO_MEMORY,
+    NO_MEMORY_IN_SEARCH,
+    NOT_FINITE,
+    TOO_LONG,
+    WRONG_LIST,
+    WRONG_ROWS,
+    CBeam,
+)
 from glassformer.engine.native_weights import PackedWeights
 from glassformer.errors import InputError
 from glassformer.model import ModelWeights
@@ -29,12 +37,8 @@ from glassformer.model import ModelWeights
 if TYPE_CHECKING:
     from glassformer.model import Transformer
 
-SATURATING_ROWS = 56
-"""Number of rows (hypotheses) that keep a core busy (ROWS_PER_PASS in native/transformer.c): more only take memory."""
 MAX_WIDTH = 1000
 """Maximum number of hypotheses per sentence; C numbers their cache entries in 16 bits."""
-NO_MEMORY, NO_MEMORY_IN_SEARCH, NOT_FINITE, WRONG_ROWS, TOO_LONG, WRONG_LIST = 0, -1, -2, -3, -4, -5
-"""Results of calls that fail or are refused, as in native/transformer.c."""
 MAX_STEPS_PER_CALL = 32
 """Maximum number of decoding steps per call into C; between calls a search can be stopped."""
 

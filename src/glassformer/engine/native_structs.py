@@ -1,11 +1,16 @@
 """Declarations of the C engine that Python repeats: structs and constants of native/*.h, checked when it is loaded."""
 
-from ctypes import CDLL, POINTER, Structure, c_double, c_float, c_int32, c_ssize_t, c_void_p, sizeof
+from ctypes import CDLL, POINTER, Structure, c_double, c_float, c_int32, c_ssize_t, c_uint16, c_void_p, sizeof
 
 from glassformer.engine.engine_options import PRECISIONS
 
 ACTIVATIONS = ("relu", "gelu", "gelu-tanh", "silu")
 """In the order of `enum activation` of native/rows.h."""
+SATURATING_ROWS = 56
+"""Number of rows (hypotheses) that keep a core busy (ROWS_PER_PASS in native/transformer.c): more only take memory."""
+NO_MEMORY = 0
+FAILURES = NO_MEMORY_IN_SEARCH, NOT_FINITE, WRONG_ROWS, TOO_LONG, WRONG_LIST = -1, -2, -3, -4, -5
+"""Results of calls that fail or are refused, as in native/transformer.c."""
 
 
 class CNorm(Structure):
@@ -75,10 +80,12 @@ class CBeam(Structure):
 def check_layout(library: CDLL) -> None:
     """Check that the library was compiled with the same structs and constants: otherwise it would read wrong memory."""
     ours = [
-        *(sizeof(struct) for struct in (CNorm, CProduct, CLayer, CStack, CModel, CBeam)),
+        *(sizeof(struct) for struct in (CNorm, CProduct, CLayer, CStack, CModel, CBeam, c_uint16)),
+        SATURATING_ROWS,
+        *FAILURES,
         *range(len(ACTIVATIONS)),
         *range(len(PRECISIONS)),
     ]
     theirs = [library.layout(number) for number in range(len(ours) + 1)]
-    if theirs != [*ours, -1]:
+    if theirs != [*ours, 0]:
         raise RuntimeError(f"engine/native_structs.py differs from the C headers: {ours} in Python, {theirs} in C.")

@@ -53,7 +53,7 @@ static void recurrence_of_all(const model *m, int number, sentence **sentences, 
 }
 
 /* The log-probabilities of the tokens in rows of decoder output, a few rows at a time: their logits are as wide as the
-   vocabulary. Returns 0 if memory is exhausted, -2 if the logits are NaN. */
+   vocabulary. Returns 0 if memory is exhausted, NOT_FINITE if the logits are NaN. */
 static int log_ps_of(const model *m, batch *b, int rows, const int32_t *tokens, const buffers *w, float *log_ps) {
     for (int first = 0; first < rows; first += ROWS_PER_PASS) {
         int count = rows - first < ROWS_PER_PASS ? rows - first : ROWS_PER_PASS;
@@ -64,7 +64,7 @@ static int log_ps_of(const model *m, batch *b, int rows, const int32_t *tokens, 
         for (int i = 0; i < count; i++) {
             const float *row = (const float *)logits + (ptrdiff_t)i * m->output.outputs;
             float sum = log_sum(m->vocab_size, row);
-            if (isnan(sum)) return -2;
+            if (isnan(sum)) return NOT_FINITE;
             log_ps[first + i] = log_p_of(row[tokens[first + i]], sum);
         }
     }
@@ -93,7 +93,7 @@ static int score_some(const model *m, batch *b, sentence **sentences, int n, int
 /* Scores one target for each sentence of a batch of width 1 that has not taken a step; then they leave it. `lengths`: of
    the targets; `tokens`: theirs, concatenated. Outputs: the log-probability of each token, unless `log_ps` is NULL; the
    recorded attention of each sentence, by position, head and source token, unless `attention` is NULL. Returns 0 if
-   memory is exhausted, -2 if the logits are NaN, WRONG_ROWS for other batches, TOO_LONG for other lengths than from 1 to
+   memory is exhausted, NOT_FINITE if the logits are NaN, WRONG_ROWS for other batches, TOO_LONG for other lengths than from 1 to
    those that were announced. */
 int batch_score(const model *m, batch *b, int n, const int32_t *lengths, const int32_t *tokens, float *log_ps,
                 float *attention) {

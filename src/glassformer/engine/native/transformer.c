@@ -5,7 +5,8 @@
 #include "layers.h"
 #include "processor.h"
 
-enum { WRONG_ROWS = -3, TOO_LONG = -4, WRONG_LIST = -5 }; /* calls that are refused; see engine/native_model.py */
+/* Results of calls that fail or are refused. */
+enum { NO_MEMORY_IN_SEARCH = -1, NOT_FINITE = -2, WRONG_ROWS = -3, TOO_LONG = -4, WRONG_LIST = -5 };
 
 /* Rows that pass through the layers together, approximately: as many as fit into the cache. */
 #define ROWS_PER_PASS 56
@@ -23,11 +24,13 @@ int multiplies_bfloat16(void) {
 #endif
 }
 
-/* Sizes of the structs and values of the enums that engine/native_structs.py repeats, in its order; -1 after the last. */
+/* Sizes and constants that engine/native_structs.py repeats, in its order; 0 after the last. */
 int layout(int number) {
-    const int all[] = {sizeof(norm), sizeof(product), sizeof(layer), sizeof(stack), sizeof(model), sizeof(beam),
+    const int slot = sizeof *((sentence *)0)->slots;
+    const int all[] = {sizeof(norm), sizeof(product), sizeof(layer), sizeof(stack), sizeof(model), sizeof(beam), slot,
+                       ROWS_PER_PASS, NO_MEMORY_IN_SEARCH, NOT_FINITE, WRONG_ROWS, TOO_LONG, WRONG_LIST,
                        RELU, GELU, GELU_TANH, SILU, FLOAT32, FLOAT16, BFLOAT16, INT8};
-    return number < (int)(sizeof all / sizeof *all) ? all[number] : -1;
+    return number < (int)(sizeof all / sizeof *all) ? all[number] : 0;
 }
 
 /* Memory for packed weights. */
@@ -215,7 +218,7 @@ int batch_search(batch *b, const beam *settings, int n, const int32_t *numbers, 
 }
 
 /* Takes up to `steps` steps, until a sentence is finished. Returns the number of finished sentences, which are stored after
-   the running ones; -1 if memory is exhausted, -2 if the logits are NaN, WRONG_ROWS if there are no sentences. */
+   the running ones; NO_MEMORY_IN_SEARCH, NOT_FINITE if the logits are NaN, WRONG_ROWS if there are no sentences. */
 int batch_advance(const model *m, batch *b, const beam *settings, int steps) {
     while (steps--) {
         if (!b->rows) return WRONG_ROWS;
@@ -228,7 +231,7 @@ int batch_advance(const model *m, batch *b, const beam *settings, int steps) {
             sizeof(int32_t) * rows * k, sizeof(child) * settings->width * k, sizeof(int32_t) * most,
         };
         void *at[6];
-        if (!parts_of(&b->search_work, 6, sizes, at)) return -1;
+        if (!parts_of(&b->search_work, 6, sizes, at)) return NO_MEMORY_IN_SEARCH;
         float *logits = at[0], *sums = at[1], *log_ps = at[2];
         int32_t *tokens = at[3], *chosen = at[5];
         child *children = at[4];
@@ -238,7 +241,7 @@ int batch_advance(const model *m, batch *b, const beam *settings, int steps) {
             for (int r = 0; r < s->n_growing; r++) chosen[row++] = s->now[r].node < 0 ? m->bos : s->nodes[s->now[r].node].token;
         }
         int stepped = step_all(m, b, b->rows, chosen, settings->never, k, logits, stride, sums, log_ps, tokens);
-        if (stepped != 1) return stepped ? stepped : -1;
+        if (stepped != 1) return stepped ? stepped : NO_MEMORY_IN_SEARCH;
 
         int before = 0, kept = 0, running_before = b->count;
         for (int i = 0; i < b->count; i++) {
@@ -246,7 +249,7 @@ int batch_advance(const model *m, batch *b, const beam *settings, int steps) {
             int length = s->length - 1, count = 0; /* length: without the start token */
             for (int r = 0; r < s->rows; r++) {
                 ptrdiff_t row = before + r;
-                if (isnan(sums[row])) return -2;
+                if (isnan(sums[row])) return NOT_FINITE;
                 int found = candidates(&s->search, settings, length, s->list_size ? s->list_size : m->vocab_size,
                                        s->list_size ? s->list : NULL, logits + row * stride, sums[row], log_ps + row * k,
                                        tokens + row * k);
@@ -256,7 +259,7 @@ int batch_advance(const model *m, batch *b, const beam *settings, int steps) {
                 }
             }
             int had = s->rows, running = advance(&s->search, settings, length, count, children, chosen + kept);
-            if (running < 0) return -1;
+            if (running < 0) return NO_MEMORY_IN_SEARCH;
             for (int r = 0; r < running; r++) chosen[kept + r] += before;
             kept += running, before += had;
         }
