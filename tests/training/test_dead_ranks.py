@@ -70,6 +70,39 @@ def test_ctrl_c_ends_the_wait_for_a_helper(tmp_path):
         process.join()
 
 
+@pytest.mark.parametrize("seconds", cases(2.0, more=[tenths / 5 for tenths in range(20)]))
+def test_ctrl_c_ends_any_phase(tmp_path, seconds):
+    """While text is read, a tokenizer is trained, ranks meet, the loop runs, results are written."""
+    process = in_own_process(options(tmp_path, ranks=2, micro_batches=2))
+    time.sleep(seconds)
+    assert_ends_in_time(process, (130, 1, 0))  # 1: before the first update; 0: the run was over
+
+
+def test_ctrl_c_ends_a_run_whose_helper_no_longer_answers(tmp_path):
+    """The main thread waits in gloo, where no handler of Python's runs, for up to half an hour."""
+    run_options = endless(tmp_path)
+    process = in_own_process(run_options)
+    while not (Path(run_options["out"]) / "step-6").exists():
+        assert process.is_alive()
+        time.sleep(0.01)
+    helper = helper_of(process)
+    os.kill(helper, signal.SIGSTOP)
+    time.sleep(0.5)
+    assert_ends_in_time(process, (130,))
+    assert has_ended(helper)
+
+
+def assert_ends_in_time(process: BaseProcess, exit_codes: tuple[int, ...]) -> None:
+    """Send Ctrl-C and wait. The process ends in five seconds on a machine that is not busy with other work."""
+    os.kill(process.pid, signal.SIGINT)
+    process.join(30)
+    try:
+        assert process.exitcode in exit_codes
+    finally:
+        process.kill()
+        process.join()
+
+
 def test_ctrl_c_while_a_helper_is_being_started_ends_the_helper(tmp_path, monkeypatch):
     """It came between the fork and the note of the process id, and left a process that nobody ended."""
     started: list[subprocess.Popen] = []

@@ -1,9 +1,13 @@
-"""Stop signals: on the first Ctrl-C or SIGTERM the run saves and exits, on the second it exits at once."""
+"""Stop signals: on the first Ctrl-C or SIGTERM the run saves and exits, on the second it exits at once.
+
+A run that waits outside Python, for a process that no longer answers for example, is ended after a few seconds.
+"""
 
 import atexit
 import contextlib
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -14,6 +18,8 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 POLL_SECONDS = 0.02
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+GRACE_SECONDS = 3.0
+"""From a stop signal to the end of a run that does not answer."""
 
 
 class StopRequested(Exception):  # noqa: N818 - control flow, not an error
@@ -30,19 +36,28 @@ class Interrupted(Exception):  # noqa: N818
 
 
 class StopSignals:
-    """Context manager that records the first stop signal in `received`."""
+    """Context manager that records the first stop signal in `received`.
 
-    def __init__(self) -> None:
+    With `grace`, the process ends that many seconds after a signal if the block has not: Python's own handlers do not
+    run while the main thread computes or waits outside Python. A block under `saving` is completed first.
+    """
+
+    def __init__(self, grace: float | None = None) -> None:
         self.received = 0
+        self.grace = grace
+        self.saving = threading.Lock()
 
     def __enter__(self) -> "StopSignals":
         self._previous = {number: signal.getsignal(number) for number in SIGNALS}
-        for number, handler in self._previous.items():
-            if handler is not signal.SIG_IGN:  # helper processes ignore the signals: rank 0 handles them
-                signal.signal(number, self._receive)
+        handled = [number for number, handler in self._previous.items() if handler is not signal.SIG_IGN]
+        for number in handled:  # helper processes ignore the signals: rank 0 handles them
+            signal.signal(number, self._receive)
+        self._watch = _watched(self) if self.grace and handled else contextlib.nullcontext()
+        self._watch.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._watch.__exit__(None, None, None)
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
@@ -50,6 +65,30 @@ class StopSignals:
         if self.received:
             raise KeyboardInterrupt
         self.received = number
+
+
+@contextlib.contextmanager
+def _watched(signals: StopSignals) -> Iterator[None]:
+    """End the process if the block is still running `signals.grace` seconds after a stop signal."""
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    ended = threading.Event()
+
+    def watch() -> None:
+        while received := reader.recv(1):  # the signal's number, written outside Python; nothing at the end
+            if received[0] in SIGNALS and not ended.wait(signals.grace):
+                with signals.saving:
+                    if not ended.wait(1):
+                        os._exit(128 + received[0])
+
+    threading.Thread(target=watch, daemon=True).start()
+    previous = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(previous)
+        ended.set()
+        writer.close()
 
 
 @contextlib.contextmanager

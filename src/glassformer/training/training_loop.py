@@ -45,7 +45,7 @@ from glassformer.training.optimiser import load_optimiser_state, make_optimiser,
 from glassformer.training.progress_listener import Progress, ProgressListener
 from glassformer.training.run_resources import numerical_environment
 from glassformer.training.run_setup import Run, fixed_settings
-from glassformer.training.stop_signals import Interrupted, StopRequested, StopSignals
+from glassformer.training.stop_signals import GRACE_SECONDS, Interrupted, StopRequested, StopSignals
 from glassformer.training.validation import ValidationTranslations, Validator, model_card
 from glassformer.training.weight_averaging import MovingAverage, load_weights, mean, using_weights
 
@@ -72,16 +72,17 @@ class Trainer:
         self.total = self.settings.updates or 0
         self.every = run.settings.validation.every or self.total
         self._batches: tuple[int, list[NDArray[np.int64]]] | None = None
-        if (checkpoint := self._newest_checkpoint()) is not None:
-            self._resume_from(checkpoint)
-        if group.is_main:  # lines logged after the checkpoint, or before the first one, will be logged again
-            replace_file(run.directory / METRICS, bytes(self.metrics))
+        self.stop = StopSignals(GRACE_SECONDS)
         loss = TrainingLoss(self.model, self.settings.label_smoothing, dtype, self.settings.r_drop)
-        self.parallel = DistributedDataParallel(loss, gradient_as_bucket_view=True) if group.size > 1 else None
+        with self.stop:  # it waits for the other ranks
+            if (checkpoint := self._newest_checkpoint()) is not None:
+                self._resume_from(checkpoint)
+            if group.is_main:  # lines logged after the checkpoint, or before the first one, will be logged again
+                replace_file(run.directory / METRICS, bytes(self.metrics))
+            self.parallel = DistributedDataParallel(loss, gradient_as_bucket_view=True) if group.size > 1 else None
         self.loss: nn.Module = self.parallel or loss
-        self.stop = StopSignals()
         self.validator = Validator(run, group, self._check_stop)
-        self.saved_at = self.started_at = time.monotonic()
+        self.saved_at = self.started_at = self.asked_at = time.monotonic()
         self.seconds_before = self.state.seconds
 
     # ---- the loop
@@ -89,6 +90,7 @@ class Trainer:
     def train(self) -> TrainingState:
         """Update, validate and save until the run ends; on a stop signal, save and raise `Interrupted`."""
         with self.stop:
+            self.asked_at = time.monotonic()
             try:
                 if self.state.ended is None:
                     self.listener.began(self.state.update, self.total, self._estimate_cost())
@@ -325,14 +327,19 @@ class Trainer:
         if self.group.is_main and not (self.run.directory / f"step-{self.state.update}").exists():
             average = None if self.average is None else self.average.weights
             tensors = optimiser_state(self.model, self.optimiser), average
-            save_checkpoint(
-                self.run.directory, self.state, self.model, self.run.tokenizer, *tensors, bytes(self.metrics)
-            )
+            with self.stop.saving:
+                save_checkpoint(
+                    self.run.directory, self.state, self.model, self.run.tokenizer, *tensors, bytes(self.metrics)
+                )
             remove_older(self.run.directory, self.settings.keep, needed=set(self._averaging_window()))
 
     def _request(self) -> int:
         """What all ranks are to do now: STOP after a signal to any rank, SAVE when a checkpoint is due, or 0."""
-        due = time.monotonic() - self.saved_at > 60 * self.settings.save_minutes
+        now = time.monotonic()
+        # An update or a validation batch of a large model may take longer than usual: it is completed, not lost.
+        self.stop.grace = max(self.stop.grace or 0, 2 * (now - self.asked_at))
+        self.asked_at = now
+        due = now - self.saved_at > 60 * self.settings.save_minutes
         return self.group.max(STOP if self.stop.received else SAVE if due and self.group.is_main else 0)
 
     def _check_stop(self) -> None:
