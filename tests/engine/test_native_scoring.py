@@ -26,7 +26,7 @@ from tests.small_translator import model as small_model
 
 pytestmark = pytest.mark.skipif(library() is None, reason="there is no C compiler on this machine")
 short = {"max_length_ratio": 0.5, "max_length_extra": 24}
-precisions = st.sampled_from(["float32", "float16", "int8"])
+precisions = st.sampled_from(["float32", "float16", "bfloat16", "int8"])
 beams = st.sampled_from([Beam(size=3, n_best=2, **short), Beam(size=4, n_best=4, **short), Beam(size=1, **short)])
 small_batches = BatchLimits(positions=60, workers=2)
 

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import h11
 import numpy as np
 import torch
 from safetensors.torch import save
@@ -38,9 +39,12 @@ from glassformer.interop.torch_file.refusal import RefusedError
 from glassformer.interop.torch_file.torch_file_reader import read_torch_file
 from glassformer.interop.untrusted_files import read_json
 from glassformer.model import ModelConfig
-from glassformer.model.directory import read_weights
+from glassformer.model.eight_bits import from_eight_bits
+from glassformer.model.weight_files import read_tensors
 from glassformer.server import schemas
+from glassformer.server.load_shedding import route_of_complete_request
 from glassformer.server.request_parsing import FORM, JSON, _parse_leniently, _parse_strictly
+from glassformer.server.uvicorn_internals import StrictParser
 from glassformer.server.what_if_schemas import WhatIfRequest
 
 TEXT = "the cat, <mask> é😀 12"
@@ -69,8 +73,8 @@ def as_file(data: bytes, name: str) -> Path:
 
 
 def safetensors(data: bytes) -> None:
-    for tensor in read_weights(as_file(data, "model.safetensors")).values():
-        tensor.shape.numel()
+    for tensor in from_eight_bits(read_tensors(as_file(data, "model.safetensors"))).values():
+        tensor.tensor().shape.numel()
 
 
 def model_config(data: bytes) -> None:
@@ -210,8 +214,38 @@ class Target(NamedTuple):
     words: tuple[bytes, ...] = ()
 
 
+def http_head(data: bytes) -> None:
+    """The bytes of a connection, in two packets; the first byte chooses where they are cut."""
+    cut, data = data[0] if data else 0, data[1:]
+    parser, events = StrictParser(max_head_bytes=1024), []
+    try:
+        for packet in filter(None, (data[:cut], data[cut:])):  # an empty one would mean the end of the connection
+            parser.receive_data(packet)
+            while (event := parser.next_event()) not in (h11.NEED_DATA, h11.PAUSED):
+                events.append(event)
+    except h11.RemoteProtocolError:
+        raise GlassformerError(parser.refusal[1]) from None
+    if (route := route_of_complete_request(data)) is not None:  # a full server refuses it unparsed
+        assert (events[0].method, events[0].target, type(events[-1])) == (b"POST", route, h11.EndOfMessage)
+        assert not parser.trailing_data[0]
+
+
+def small_heads() -> list[bytes]:
+    post = b"POST /api/translate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    return [
+        b"\xff" + post + b"Content-Length: 2\r\n\r\n{}",
+        b"\x20" + post + b"Transfer-Encoding: chunked\r\n\r\n2;x=y\r\n{}\r\n0\r\nA: b\r\n\r\n",
+        b"\x05GET /health HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\n",
+    ]
+
+
 def small_tensors() -> list[bytes]:
-    return [save({"a": torch.ones(2, 3), "b": torch.zeros(1, dtype=torch.int8)}), save({}, {"format": "pt"})]
+    levels = {"c": torch.ones(2, 3, dtype=torch.int8), "c.scale": torch.ones(2)}
+    return [
+        save({"a": torch.ones(2, 3), "b": torch.zeros(1, dtype=torch.int8)}),
+        save({}, {"format": "pt"}),
+        save(levels),
+    ]
 
 
 def small_config() -> list[bytes]:
@@ -384,6 +418,9 @@ TARGETS = {
     "corpus-tsv": Target(corpus_tsv, lambda: [PAIRS], (b"\t", b"\n", b"\r", b"\xff", b"\xef\xbb\xbf")),
     "corpus-jsonl": Target(corpus_jsonl, lambda: [b'{"source": "a", "target": "b"}\n'], JSON_WORDS),
     "corpus-gzip": Target(corpus_gzip, lambda: [gzip.compress(PAIRS, mtime=0)], (b"\x1f\x8b",)),
+    "http-head": Target(
+        http_head, small_heads, (b"\r\n", b"\n ", b": ", b"Content-Length: 1\r\n", b"\r\n\r\n", b"chunked")
+    ),
     "http-request": Target(http_request, small_requests, (*JSON_WORDS, b'"beam": ', b'"text": ', b"&q=")),
 }
 

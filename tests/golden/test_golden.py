@@ -9,14 +9,17 @@ import shutil
 import tarfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 import glassformer
 from glassformer.data.imported_tokenizer import read_tokenizer
 from glassformer.decoding.alignment_choice import default_alignment_heads, read_alignment_heads
+from glassformer.engine.shortlist_file import read_shortlist
+from glassformer.model.weight_files import read_tensors
 from glassformer.training.checkpoint import newest_checkpoint
-from tests.golden.write_golden import SOURCE_IDS, TARGET_IDS, TEXTS, token_ids
+from tests.golden.write_golden import SOURCE_IDS, TARGET_IDS, TEXTS, shortlist, token_ids
 from tests.training.runs import Listener, trained
 
 ARCHIVES = sorted(Path(__file__).parent.glob("*.tar.xz"))
@@ -70,6 +73,24 @@ def test_alignment_heads_are_the_same(files):
     config = glassformer.load_model(directory).config
     assert (directory / "alignment.json").exists()
     assert read_alignment_heads(directory, config) == default_alignment_heads(config)
+
+
+def test_the_shortlist_is_the_same_and_used(files):
+    directory = files / "translators/own"
+    config = glassformer.load_model(directory).config
+    found = read_shortlist(directory, config.source_vocab_size, config.vocab_size)
+    expected = shortlist(config.vocab_size)
+    for name in ("always", "offsets", "targets"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name))
+    assert (found.copies_source, found.measurement) == (expected.copies_source, expected.measurement)
+    assert glassformer.load(directory).uses_shortlist
+
+
+def test_eight_bits_are_read_as_float32(files):
+    assert {tensor.dtype for tensor in read_tensors(files / "models/eight-bits/model.safetensors").values()} == {
+        "int8",
+        "float32",
+    }
 
 
 def test_a_trace_has_what_the_model_computes(files):

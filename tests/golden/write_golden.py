@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import sentencepiece
 import torch
 
@@ -23,7 +24,10 @@ from glassformer.atomic_directory import building
 from glassformer.data import ImportedTokenizer, Pair, TokenizerSettings, train_tokenizer
 from glassformer.data.imported_tokenizer import AnyTokenizer, ImportedTokenizerSettings
 from glassformer.data.subword_segmentation import bytes_to_unicode
+from glassformer.decoding import Shortlist
 from glassformer.decoding.alignment_choice import default_alignment_heads, write_alignment_heads
+from glassformer.decoding.vocabulary_shortlist import ShortlistMeasurement
+from glassformer.engine.shortlist_file import add_shortlist
 from glassformer.model import ModelConfig, Transformer, save_model
 from glassformer.model.directory import write_model
 from tests.models import KINDS_OF_POSITIONS, build, build_source_sensitive
@@ -39,6 +43,7 @@ for name in ("relative", "relative-per-layer"):
     MODELS[name] |= {"relative_buckets": 4, "relative_max_distance": 7, "norm": "rms", "norm_first": True}
     MODELS[name] |= {"linear_bias": False, "scale_scores": False, "scale_embeddings": False, "gated": True}
 MODELS["ssru"] = {"decoder_ssru": True, "activation": "gelu"}
+MODELS["eight-bits"] = {}
 MODELS["rest"] = {
     "share_embeddings": False, "tie_output": False, "source_vocab_size": 9, "d_head": 3, "embedding_norm": True,
     "output_bias": True, "scale_output": True, "activation": "silu", "position_offset": 2, "norm_eps": 1e-3,
@@ -124,6 +129,18 @@ def write_translators() -> None:
             tokenizer.write(unfinished / "tokenizer")
         if name == "own":
             write_alignment_heads(default_alignment_heads(config), directory)
+            add_shortlist(directory, shortlist(config.vocab_size))
+
+
+def shortlist(vocab_size: int) -> Shortlist:
+    """A shortlist that is used by default: four targets per source token, and some in every list."""
+    source = np.arange(vocab_size, dtype=np.int32)
+    targets = np.stack([source, *((source * k + k) % vocab_size for k in (3, 5, 7))], axis=1)
+    measurement = ShortlistMeasurement(
+        sentences=9, bleu=30.0, unrestricted_bleu=30.1, has_references=True, identical=8, speedup=1.5, tokens=99.5
+    )
+    always, offsets = np.arange(10, dtype=np.int32), np.arange(vocab_size + 1, dtype=np.int32) * 4
+    return Shortlist(always, offsets, np.sort(targets, axis=1).ravel(), vocab_size, True, measurement)
 
 
 def run_options() -> dict[str, Any]:
@@ -146,8 +163,9 @@ def write_all() -> dict[str, Any]:
     expected: dict[str, Any] = {"logits": {}, "tokens": {}}
     for number, (name, options) in enumerate(MODELS.items()):
         model = build(ModelConfig(vocab_size=8, **SHAPE | options), number, torch.float32)
-        save_model(model, Path("models") / name)
-        expected["logits"][name] = logits_of(model)
+        path = Path("models") / name
+        save_model(model, path, eight_bits=name == "eight-bits")
+        expected["logits"][name] = logits_of(glassformer.load_model(path))
     for name, tokenizer in imported_tokenizers().items():
         tokenizer.write(Path("tokenizers") / name)
         expected["tokens"][name] = token_ids(tokenizer)

@@ -73,7 +73,7 @@ def test_numbers_without_eight_bits_are_refused(value):
         to_eight_bits({"w": SavedTensor(np.full((2, 2), value, np.float32), "float32")})
 
 
-@pytest.mark.parametrize("damage", ["no scale", "short scale", "scale of another type", "scale alone"])
+@pytest.mark.parametrize("damage", ["no scale", "short scale", "scale of another type", "scale alone", "no row"])
 def test_levels_without_their_scales_are_refused(tmp_path, damage):
     save_model(build(preset("tiny", vocab_size=20), dtype=torch.float32), tmp_path / "model", eight_bits=True)
     tensors = read_tensors(tmp_path / "model/model.safetensors")
@@ -86,6 +86,9 @@ def test_levels_without_their_scales_are_refused(tmp_path, damage):
     elif damage == "scale alone":
         tensors[name + SCALE] = scale
         tensors[name] = SavedTensor(tensors[name].array.astype(np.float32), "float32")
+    elif damage == "no row":
+        tensors[name + SCALE] = scale
+        tensors[name] = SavedTensor(tensors[name].array[0, 0], "int8")
     config = (tmp_path / "model/config.json").read_bytes()
     with building(tmp_path / "damaged") as directory:
         (directory / "config.json").write_bytes(config)

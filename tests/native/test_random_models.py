@@ -1,6 +1,7 @@
 """The C engine on random models of odd shapes, under sanitizers, for several processors: no report, no broken law.
 
-`make test-all` tries 60 models per instruction set, `make sanitize` 1,000. A failure shows the command that repeats it.
+`make test-all` tries 100 models per instruction set, `make sanitize` 1,000. A failure shows the command that
+repeats it.
 """
 
 import os
@@ -24,7 +25,7 @@ from tests.native.programs import (
     run_program,
 )
 
-MODELS = int(os.environ.get("GLASSFORMER_MODELS", "60"))
+MODELS = int(os.environ.get("GLASSFORMER_MODELS", "100"))
 INPUTS = 1200
 FIRST = seeded_random("random models").randrange(10**9)
 CROSS_COMPILER, EMULATOR = cross_tools()

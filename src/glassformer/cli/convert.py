@@ -41,8 +41,8 @@ def convert(
 ) -> None:
     """Convert another program's model to a Glassformer model directory.
 
-    The format is detected from the files: Hugging Face (Marian, Pegasus, M2M100, NLLB, BART, mBART, T5), Marian and
-    Firefox, fairseq, and the pytorch-seq2seq tutorial.
+    The format is detected from the files: Hugging Face (Marian, Pegasus, M2M100, NLLB, BART, mBART, T5, umT5, ByT5),
+    Marian and Firefox, fairseq, and the pytorch-seq2seq tutorial.
     """
     from glassformer.atomic_directory import building, refuse_existing
     from glassformer.engine.shortlist_file import FILE, shortlist_bytes

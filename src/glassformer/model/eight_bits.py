@@ -50,9 +50,10 @@ def _pairs(tensors: Mapping[str, SavedTensor]) -> Iterator[tuple[str, SavedTenso
         scale = tensors.get(name + SCALE)
         if scale is None or (tensor.dtype, scale.dtype) != ("int8", "float32"):
             continue
-        if scale.array.shape == (len(tensor.array),) and tensor.array.ndim == 2:
+        if tensor.array.ndim == 2 and scale.array.shape == tensor.array.shape[:1]:
             values = tensor.array.astype(np.float32)
-            values *= scale.array[:, None]
+            with np.errstate(over="ignore", invalid="ignore"):  # an engine names such weights
+                values *= scale.array[:, None]
             yield name, SavedTensor(values, "float32")
 
 

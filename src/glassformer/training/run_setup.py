@@ -26,8 +26,9 @@ from glassformer.data.dev_split import CorpusSample, read_samples
 from glassformer.data.token_store import read_store
 from glassformer.data.tokenizer import train_tokenizer
 from glassformer.errors import DirectoryError, GlassformerError, SettingsError
-from glassformer.model import ModelConfig, Transformer, load_model, n_parameters, preset
-from glassformer.model_location import checkpoint_directories, find_model, tokenizer_of
+from glassformer.loading import open_model
+from glassformer.model import ModelConfig, Transformer, n_parameters, preset
+from glassformer.model_location import checkpoint_directories
 from glassformer.training.checkpoint import STATE, TrainingState, remove_leftovers
 from glassformer.training.default_choices import choose_model, choose_tokenizer, choose_training
 from glassformer.training.run_corpora import Corpora, dev_sample, log_findings, read_dev, scan_corpora, write_dev
@@ -84,7 +85,7 @@ class Run:
     def new_model(self) -> Transformer:
         """The model before the first update: randomly initialised, or the one to fine-tune."""
         if self.settings.finetune is not None:
-            return self.loaded or load_model(find_model(self.settings.finetune))
+            return self.loaded or open_model(self.settings.finetune).model
         import torch
 
         torch.manual_seed(self.settings.seed)
@@ -241,7 +242,7 @@ def _checked_model(settings: RunSettings) -> BaseModel | None:
             raise SettingsError(
                 f"Fine-tuning keeps the layers and sizes of {settings.finetune}: leave out model.{option}{flag}."
             )
-        return _base_model(find_model(settings.finetune), settings.tokenizer)
+        return _base_model(settings.finetune, settings.tokenizer)
     for name in ("vocab_size", "source_vocab_size", "pad_id", "bos_id", "eos_id"):
         if name in settings.model:
             way_out = "set tokenizer.vocab_size instead" if name.endswith("vocab_size") else "leave it out"
@@ -253,26 +254,27 @@ def _checked_model(settings: RunSettings) -> BaseModel | None:
     return None
 
 
-def _base_model(directory: Path, requested: TokenizerSettings | None) -> BaseModel:
+def _base_model(where: str, requested: TokenizerSettings | None) -> BaseModel:
     """A model to fine-tune, with its tokenizer: the only one that fits its embeddings."""
-    tokenizer = tokenizer_of(directory)
+    opened = open_model(where)
+    tokenizer = opened.text_tokenizer
     if not isinstance(tokenizer, Tokenizer):
         raise SettingsError(
-            f"{directory} has another program's tokenizer. Glassformer can run and inspect such a model, but not "
+            f"{where} has another program's tokenizer. Glassformer can run and inspect such a model, but not "
             "fine-tune it: choose a model that Glassformer trained."
         )
-    model = load_model(directory)
+    model = opened.model
     sizes = (tokenizer.vocab_size("source"), tokenizer.vocab_size("target"))
     if sizes != (model.config.source_vocab_size, model.config.vocab_size):
         raise DirectoryError(
-            f"The tokenizer in {directory} has {sizes[0]:,} source and {sizes[1]:,} target tokens, but its model "
+            f"The tokenizer in {where} has {sizes[0]:,} source and {sizes[1]:,} target tokens, but its model "
             f"has {model.config.source_vocab_size:,} and {model.config.vocab_size:,}. Use another copy of the model."
         )
     if requested is not None and requested != tokenizer.settings:
         pairs = {name: (value, getattr(tokenizer.settings, name)) for name, value in requested}
         differing = ", ".join(f"{name} {new!r} instead of {old!r}" for name, (new, old) in pairs.items() if new != old)
         raise SettingsError(
-            f"The tokenizer of {directory} differs from the requested one ({differing}). A model can only be "
+            f"The tokenizer of {where} differs from the requested one ({differing}). A model can only be "
             "fine-tuned with its own tokenizer: leave out [tokenizer], or train a new model."
         )
     return BaseModel(tokenizer, model)

@@ -75,11 +75,12 @@ def _watched(signals: StopSignals) -> Iterator[None]:
     ended = threading.Event()
 
     def watch() -> None:
-        while received := reader.recv(1):  # the signal's number, written outside Python; nothing at the end
-            if received[0] in SIGNALS and not ended.wait(signals.grace):
-                with signals.saving:
-                    if not ended.wait(1):
-                        os._exit(128 + received[0])
+        with reader:
+            while received := reader.recv(1):  # the signal's number, written outside Python; nothing at the end
+                if received[0] in SIGNALS and not ended.wait(signals.grace):
+                    with signals.saving:
+                        if not ended.wait(1):
+                            os._exit(128 + received[0])
 
     threading.Thread(target=watch, daemon=True).start()
     previous = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
