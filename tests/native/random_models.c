@@ -14,7 +14,7 @@
 
 #include <pthread.h>
 
-enum { MAX_TOKENS = 60, MAX_TASKS = 8, MAX_HEADS = 3, MAX_HYPOTHESES = 70, MAX_STEPS = 160, NO_MEMORY = 0, NOT_FINITE = -2 };
+enum { MAX_TOKENS = 60, MAX_TASKS = 8, MAX_HEADS = 3, MAX_HYPOTHESES = 70, MAX_STEPS = 160, NO_MEMORY = 0 };
 
 /* What engine/native_model.py keeps of a batch. */
 typedef struct {
