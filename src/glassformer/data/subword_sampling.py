@@ -28,7 +28,7 @@ class TokenSplits:
             _splits(piece, vocabulary) if vocabulary.get(piece) == i else [] for i, piece in enumerate(pieces)
         ]
 
-    def sample(self, tokens: Sequence[int], probability: float, random: np.random.Generator) -> list[int]:
+    def sample(self, tokens: Sequence[int], probability: float, random: "np.random.Generator") -> list[int]:
         """The tokens, each split with this probability, and so are the parts of those that were."""
         sampled: list[int] = []
         for token, draw in zip(tokens, random.random(len(tokens)) / probability, strict=True):
@@ -72,6 +72,6 @@ class SubwordSampler:
         source, target = (self._side(splits, ids, random) for splits, ids in zip(self.splits, pair, strict=True))
         return source, target
 
-    def _side(self, splits: TokenSplits, ids: Ids, random: np.random.Generator) -> Ids:
+    def _side(self, splits: TokenSplits, ids: Ids, random: "np.random.Generator") -> Ids:
         sampled = splits.sample(ids.tolist(), self.probability, random)
         return np.array(sampled, np.int64) if len(sampled) <= self.max_tokens else ids
