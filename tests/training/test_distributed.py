@@ -38,8 +38,9 @@ if rank == 0:
 
 @pytest.mark.parametrize("micro_batches", cases(3, more=[4, 1]))
 def test_two_ranks_learn_what_one_learns(tmp_path, micro_batches):
-    """With dropout, in float64, 20 updates over several epochs; also if `micro_batches` is no multiple of the ranks."""
-    run_options = options(tmp_path, micro_batches=micro_batches)
+    """With dropout and sampled subwords, in float64, 20 updates over several epochs; also if `micro_batches` is no
+    multiple of the ranks."""
+    run_options = options(tmp_path, micro_batches=micro_batches, subword_sampling=0.2)
     with prepare_run(run_options, lambda text: None) as run:
         directory = run.directory
     for size in (1, 2):

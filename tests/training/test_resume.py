@@ -72,6 +72,7 @@ def drawn_options(draw: random.Random) -> dict[str, Any]:
         "average_last": draw.randint(1, 4),
         "keep": draw.randint(1, 3),
         "r_drop": draw.choice([0.0, 1.0]),
+        "subword_sampling": draw.choice([0.0, 0.3]),
     }
     validation = {"every": draw.randint(2, 6), "metric": draw.choice(["bleu", "loss"]), "patience": draw.randint(0, 3)}
     return {"training": training, "validation": validation, "tokenizer": {"joint": draw.random() < 0.5}}

@@ -67,6 +67,12 @@ class Tokenizer:
         """The piece of each id, for display; ▁ stands for a space."""
         return [self._processors[side].id_to_piece(i) for i in ids]
 
+    def is_text(self, token: int, side: Side) -> bool:
+        """Whether a token is a piece of text: not a special token, a byte or a tag."""
+        processor = self._processors[side]
+        special = processor.is_control(token) or processor.is_unknown(token) or processor.is_byte(token)
+        return not special and processor.id_to_piece(token) not in self.settings.tags
+
     def ids_of(self, pieces: Sequence[str], side: Side = "target") -> tuple[int, ...]:
         """The ids of tokens given as `pieces` returns them; the ▁ at the start of a word is optional."""
         vocabulary = {self._processors[side].id_to_piece(i): i for i in range(self.vocab_size(side))}

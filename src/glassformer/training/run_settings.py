@@ -70,6 +70,10 @@ class TrainingSettings(Settings):
 
     Each sentence passes twice with different dropout, and differences between the two outputs are penalised. An update
     takes twice as long."""
+    subword_sampling: Share = 0.0
+    """Probability of splitting a token into shorter ones, anew in every epoch; for small corpora and rare words.
+
+    The parts may be split again. Only in training: validation and translation use the tokenizer's segmentation."""
     betas: Annotated[list[Share], Field(min_length=2, max_length=2)] = Field(default=[0.9, 0.98])
     """Adam's decay rates of the gradient average and of the squared-gradient average."""
     epsilon: Positive = 1e-9
@@ -147,3 +151,13 @@ class RunSettings(Settings):
     """Model options: a `preset`, and any options of the model's config that override it."""
     training: TrainingSettings = Field(default_factory=TrainingSettings)
     validation: ValidationSettings = Field(default_factory=ValidationSettings)
+
+    @model_validator(mode="after")
+    def _check(self) -> "RunSettings":
+        kind = self.tokenizer.kind if self.tokenizer else "unigram"
+        if self.training.subword_sampling and kind in ("char", "word"):
+            raise ValueError(
+                f"training.subword_sampling splits tokens, and those of tokenizer.kind = {kind!r} cannot be split: "
+                "leave it out, or choose unigram or bpe."
+            )
+        return self

@@ -20,6 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 from glassformer.atomic_directory import building, replace_file
 from glassformer.data import epoch_batches
 from glassformer.data.padded_batch import make_batch
+from glassformer.data.subword_sampling import SubwordSampler
 from glassformer.errors import GlassformerError
 from glassformer.evaluation import Scores
 from glassformer.hardware import peak_memory
@@ -72,6 +73,7 @@ class Trainer:
         self.total = self.settings.updates or 0
         self.every = run.settings.validation.every or self.total
         self._batches: tuple[int, list[NDArray[np.int64]]] | None = None
+        self.sampler = self._make_sampler()
         self.stop = StopSignals(GRACE_SECONDS)
         loss = TrainingLoss(self.model, self.settings.label_smoothing, dtype, self.settings.r_drop)
         with self.stop:  # it waits for the other ranks
@@ -114,7 +116,7 @@ class Trainer:
 
     def _update(self) -> None:
         batches = self._next_batches()
-        tokens = int(self.run.lengths[np.concatenate(batches), 1].sum())  # of all ranks, without communication
+        tokens = self._count_target_tokens(batches)
         number = self.state.update + 1
         loss = self._gradients(batches, tokens, number)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip or math.inf)
@@ -155,7 +157,7 @@ class Trainer:
             weight = 1.0
             if part >= len(batches):  # none left for this rank, but all must synchronise: compute one with weight zero
                 part, weight = 0, 0.0
-            batch = make_batch(self.run.store[j] for j in batches[part]).to(self.group.device)
+            batch = make_batch(self._pair(int(j)) for j in batches[part]).to(self.group.device)
             torch.manual_seed(dropout_seed(self.run.settings.seed, number, part))
             with self.parallel.no_sync() if self.parallel and i < rounds - 1 else contextlib.nullcontext():
                 value = self.loss(batch)
@@ -164,6 +166,25 @@ class Trainer:
             loss += weight * value.detach().double().cpu()
         total: float = self.group.sum(loss).item()
         return total
+
+    def _make_sampler(self) -> SubwordSampler | None:
+        """The sampler of segmentations, if there is one; no sentence becomes longer than the longest of the corpus."""
+        if not self.settings.subword_sampling:
+            return None
+        longest = int(self.run.lengths.max())
+        return SubwordSampler.of(self.run.tokenizer, self.settings.subword_sampling, self.run.settings.seed, longest)
+
+    def _pair(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """A sentence pair, as it is in this epoch."""
+        pair = self.run.store[index]
+        return pair if self.sampler is None else self.sampler.sample(pair, index, self.state.epoch)
+
+    def _count_target_tokens(self, batches: Sequence[NDArray[np.int64]]) -> int:
+        """Count the target tokens of all ranks, without communication."""
+        indices = np.concatenate(batches)
+        if self.sampler is None:
+            return int(self.run.lengths[indices, 1].sum())
+        return sum(len(self._pair(int(j))[1]) for j in indices)
 
     def _next_batches(self) -> list[NDArray[np.int64]]:
         """The batches of the next update; the last update of an epoch may have fewer than `micro_batches`."""
