@@ -50,10 +50,10 @@ def diagnose(
 
     def clean_pairs() -> Iterator[Pair]:
         nonlocal kept
-        for pair in map(repaired, watch(corpus, "comparing")):
+        for pair, dropped in zip(map(repaired, watch(corpus, "comparing")), scanned.dropped, strict=True):
             kinds = _kinds(pair, scanned.mean_log_ratio, language)
             record(findings, kinds, pair.line)
-            if not kinds and not scanned.dropped[pair.line - 1]:
+            if not kinds and not dropped:
                 kept += 1
                 yield pair
 
