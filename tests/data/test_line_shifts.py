@@ -73,6 +73,19 @@ def test_files_of_different_lengths_are_told_where_they_part(tmp_path_factory, c
     assert abs(said - line) <= abs(shift) + 5
 
 
+@max_examples(12)
+@given(st.integers(0, 9999), st.integers(0, 1), st.booleans())
+def test_a_block_that_is_missing_inside_or_at_the_end_is_told_apart(tmp_path_factory, seed, side, inside):
+    texts = sides(random.Random(seed).sample(PAIRS, 900))
+    place = 450 if inside else 860
+    del texts[side][place : place + 40]
+    with pytest.raises(DataError) as error:
+        scan(two_files(tmp_path_factory.mktemp("block"), *texts))
+    end = f"{['a.de', 'a.en'][side]} has 40 lines too many at its end"
+    assert ("From about line 4" in str(error.value)) == inside
+    assert (end in str(error.value)) == (not inside)
+
+
 ARRANGEMENTS = {
     "as it is": lambda pairs, pick: pairs,
     "sorted by source": lambda pairs, pick: sorted(pairs),

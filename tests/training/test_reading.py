@@ -176,5 +176,7 @@ def test_shifted_lines_are_reported_before_training_on_them(tmp_path):
     settings = RunSettings(out="run", data=DataSettings(**data))
     messages: list[str] = []
     log_findings(scan_corpora(settings, unwatched).train, settings.data, messages.append)
-    assert re.match(r"shifted: \d+ of 400 pairs do not belong together\. From about line [1-9] on, line n of ", messages[0])
+    assert re.match(
+        r"shifted: \d+ of 400 pairs do not belong together\. From about line [1-9] on, line n of ", messages[0]
+    )
     assert "clean copy" not in messages[-1]

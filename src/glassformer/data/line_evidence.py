@@ -134,8 +134,9 @@ class LineEvidence:
         shifts = rows[places] - np.repeat(source.rows, counts)
         near = (shifts >= 0) & (shifts < SHIFTS)
         cells = (np.repeat(source.rows, counts) * SHIFTS + shifts)[near]
-        sums: Floats = np.bincount(cells, np.repeat(gains, counts)[near], len(source) * SHIFTS)
-        return sums.astype(np.float64).reshape(len(source), SHIFTS)  # without words, bincount gives integers
+        sums = np.bincount(cells, np.repeat(gains, counts)[near], len(source) * SHIFTS)
+        shared: Floats = sums.reshape(len(source), SHIFTS).astype(np.float64)  # without words, they are integers
+        return shared
 
 
 class _Lengths:

@@ -153,10 +153,11 @@ def find_shifts(corpus: Corpus, first_pass: ShiftFinder, watch: Watch = unwatche
 
 def where_files_part(files: TwoFiles, first_pass: ShiftFinder, difference: int) -> str:
     """Where two files part of which the target has `difference` lines more, if the evidence is sufficient, or ""."""
-    first_pass.finish()
+    path = first_pass.finish()
     if first_pass.gain < SURPRISE:
         return ""
-    path = _exact_path(files, first_pass, difference)
+    if path[-1].state != UNRELATED:  # after such lines, what was learned is of no use
+        path = _exact_path(files, first_pass, difference)
     changes = _changes(path)
     sentences = [describe(changes, files)] if changes else []
     rest = difference - (changes[-1].shift if changes else 0)
