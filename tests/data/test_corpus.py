@@ -50,6 +50,14 @@ def test_what_was_written_is_read_in_every_format(tmp_path_factory, sides, packe
     assert [pair[1:] for pair in tsv] == [(s, plain(t)) for s, t in tabless]
     assert tsv.check() == jsonl.check() == len(sides)
 
+    delimiter = ",;\t"[len(sides) % 3]
+    rows = [delimiter.join('"' + side.replace('"', '""') + '"' for side in pair) for pair in [("en", "de"), *tabless]]
+    csv = corpus(write(folder / f"a.csv{packed}", rows))
+    assert list(csv) == [Pair(n, *pair) for n, pair in enumerate(tabless, start=2)]
+    assert csv.check() == len(sides)
+    [copied] = csv.format_pair(Pair(1, *tabless[0]))
+    assert [pair[1:] for pair in corpus(write(folder / "copy.csv", [copied]))] == [tabless[0]]
+
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 @pytest.mark.parametrize("last", [True, False])
@@ -57,6 +65,27 @@ def test_line_ends_of_two_systems_and_a_missing_last_one(tmp_path, ending, last)
     file = write(tmp_path / "a.tsv", ["\ufeffein\tone", "zwei\ttwo"], ending, last)
     assert [pair[1:] for pair in corpus(file)] == [("ein", "one"), ("zwei", "two")]
     assert corpus(file).check() == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "pairs"),
+    [
+        ('"Hello, world","Hallo, ""Welt"""\r\nYes,Ja\r\n', [(1, "Hello, world", 'Hallo, "Welt"'), (2, "Yes", "Ja")]),
+        ("Hello, world;Hallo, Welt\nYes, I do;Ja\n", [(1, "Hello, world", "Hallo, Welt"), (2, "Yes, I do", "Ja")]),
+        ("sep=;\na;b\n1,5;1,5\n", [(2, "a", "b"), (3, "1,5", "1,5")]),
+        ("\ufeffSource;Target\nYes;Ja\n", [(2, "Yes", "Ja")]),
+        ("target,source\nJa,Yes\n", [(2, "Yes", "Ja")]),
+        ("pt-BR,en\nSim,Yes\n", [(2, "Sim", "Yes")]),
+        ("Hello,Hallo\n\nYes,Ja\n\n", [(1, "Hello", "Hallo"), (3, "Yes", "Ja")]),
+        ('"two\r\nlines","zwei\nZeilen"\nYes,Ja', [(1, "two\nlines", "zwei\nZeilen"), (2, "Yes", "Ja")]),
+        ('6" nails,Nägel\n,\n', [(1, '6" nails', "Nägel"), (2, "", "")]),
+        ("one\tein, zwei\ntwo\tzwei\n", [(1, "one", "ein, zwei"), (2, "two", "zwei")]),
+    ],
+)
+def test_csv_as_spreadsheets_write_it(tmp_path, content, pairs):
+    (tmp_path / "a.csv").write_bytes(content.encode())
+    assert list(corpus(tmp_path / "a.csv")) == [Pair(*pair) for pair in pairs]
+    assert corpus(tmp_path / "a.csv").check() == len(pairs)
 
 
 def broken(folder: Path, name: str, content: bytes) -> Path:
@@ -93,7 +122,19 @@ def everything(path: Path) -> list[Pair]:
             gzip.compress(b"one\tein\n" * 999, mtime=0)[:40] + b"\xff" * 9,
             "a.tsv.gz is damaged or truncated",
         ),
-        ("a.txt", b"one\n", "ends neither in .tsv nor in .jsonl"),
+        ("a.csv", b"one,ein\ntwo\n", "a.csv, row 2: expected two columns, source and target, found 1"),
+        ("a.csv", b"one,ein,uno\n", "a.csv, row 1: expected two columns, source and target, found 3"),
+        (
+            "a.csv",
+            b'one,ein\n"two\nor\nthree,zwei\n',
+            "a.csv, row 2 (to line 4) is not valid CSV: unexpected end of data",
+        ),
+        ("a.csv", b'one,"ein"s\n', "a.csv, row 1 (to line 1) is not valid CSV"),
+        ("a.csv", b'one,"' + b"x\n" * 70_000, "a.csv, row 1 (to line "),
+        ("a.csv", b"one,ein\nt\xffo,zwei\n", "a.csv, line 2: byte 2 (0xff) is not UTF-8"),
+        ("a.csv", b"source,target\n", "a.csv is empty"),
+        ("a.csv", b"", "a.csv is empty"),
+        ("a.txt", b"one\n", "ends neither in .tsv, .csv nor .jsonl"),
     ],
     ids=lambda value: "" if isinstance(value, bytes) else None,  # bytes make no readable test ids
 )
@@ -118,7 +159,7 @@ def test_a_file_that_is_not_there_or_is_a_folder(tmp_path):
 
 
 @max_examples(300)
-@given(st.binary(max_size=60), st.sampled_from(["a.tsv", "a.jsonl", "a.tsv.gz", "a.jsonl.gz"]))
+@given(st.binary(max_size=60), st.sampled_from(["a.tsv", "a.csv", "a.jsonl", "a.tsv.gz", "a.jsonl.gz"]))
 def test_any_bytes_give_pairs_or_our_error(tmp_path_factory, content, name):
     try:
         data = corpus(broken(tmp_path_factory.mktemp("bytes"), name, content))

@@ -95,13 +95,14 @@ def test_the_clean_copy_is_clean_and_in_order(tmp_path):
     assert numbers == sorted(numbers)
 
 
-@pytest.mark.parametrize("names", [("a.en", "a.de"), ("a.en.gz", "a.de.gz"), ("a.tsv", None)])
+@pytest.mark.parametrize("names", [("a.en", "a.de"), ("a.en.gz", "a.de.gz"), ("a.tsv", None), ("a.csv", None)])
 def test_the_clean_copy_has_the_format_of_the_original(tmp_path, names):
     pairs = [*sentences(30, 3), ("", "")]
     for name, column in zip(names, (0, 1), strict=True):
         if name is None:
             continue
-        lines = [f"{s}\t{t}" for s, t in pairs] if names[1] is None else [pair[column] for pair in pairs]
+        separator = "," if name.endswith(".csv") else "\t"
+        lines = [f"{s}{separator}{t}" for s, t in pairs] if names[1] is None else [pair[column] for pair in pairs]
         content = ("\n".join(lines) + "\n").encode()
         (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     diagnose(corpus(*[tmp_path / name if name else None for name in names]), fix=tmp_path / "out")

@@ -47,6 +47,7 @@ READERS = {
     "bpe-codes": ["data/subword_segmentation.py"],
     "fairseq-dictionary": ["interop/fairseq.py"],
     "corpus-tsv": ["data/corpus.py"],
+    "corpus-csv": ["data/corpus.py", "data/csv_pairs.py"],
     "corpus-jsonl": ["data/corpus.py"],
     "corpus-gzip": ["data/corpus.py"],
     "http-head": ["server/uvicorn_internals.py", "server/load_shedding.py"],

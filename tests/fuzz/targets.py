@@ -184,6 +184,10 @@ def corpus_tsv(data: bytes) -> None:
     list(corpus(as_file(data, "pairs.tsv")))
 
 
+def corpus_csv(data: bytes) -> None:
+    list(corpus(as_file(data, "pairs.csv")))
+
+
 def corpus_jsonl(data: bytes) -> None:
     list(corpus(as_file(data, "pairs.jsonl")))
 
@@ -416,6 +420,7 @@ TARGETS = {
     "bpe-codes": Target(bpe_codes, lambda: [b"#version: 0.2\na b</w>\na b\n", b"a b\na </w>\n"], (b"</w>",)),
     "fairseq-dictionary": Target(fairseq_dictionary, lambda: [b"a@@ 9\n\xc3\xa9 1 #fairseq:overwrite\n"], (b" 9\n",)),
     "corpus-tsv": Target(corpus_tsv, lambda: [PAIRS], (b"\t", b"\n", b"\r", b"\xff", b"\xef\xbb\xbf")),
+    "corpus-csv": Target(corpus_csv, lambda: [PAIRS.replace(b"\t", b",")], (b'"', b",", b";", b"\n", b"sep=;")),
     "corpus-jsonl": Target(corpus_jsonl, lambda: [b'{"source": "a", "target": "b"}\n'], JSON_WORDS),
     "corpus-gzip": Target(corpus_gzip, lambda: [gzip.compress(PAIRS, mtime=0)], (b"\x1f\x8b",)),
     "http-head": Target(

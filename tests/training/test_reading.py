@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -166,3 +167,16 @@ def test_sentences_of_the_test_set_are_reported_with_the_command_that_shows_them
     assert messages[0] == "leaked: 1 of 40 pairs (line 7): the source is also in the test set."
     assert f"--test-source {data['test_source']} --test-target {data['test_target']}`" in messages[1]
     assert len(messages) == 2
+
+
+def test_shifted_lines_are_reported_before_training_on_them(tmp_path):
+    data = write_corpus(tmp_path, 400)
+    first, *lines = Path(data["target"]).read_text().splitlines(keepends=True)
+    Path(data["target"]).write_text("".join([*lines, first]))
+    settings = RunSettings(out="run", data=DataSettings(**data))
+    messages: list[str] = []
+    log_findings(scan_corpora(settings, unwatched).train, settings.data, messages.append)
+    assert re.match(
+        r"shifted: \d+ of 400 pairs do not belong together\. From about line [1-9] on, line n of ", messages[0]
+    )
+    assert "clean copy" not in messages[-1]

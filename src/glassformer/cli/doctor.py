@@ -12,7 +12,7 @@ from glassformer.cli.common.search_options import SourceFile
 from glassformer.text_layout import columns, paragraph
 
 if TYPE_CHECKING:
-    from glassformer.data import Diagnosis
+    from glassformer.data import Corpus, Diagnosis
 
 
 def doctor(
@@ -39,10 +39,38 @@ def doctor(
     if as_json:
         typer.echo(json.dumps(asdict(diagnosis), indent=2))
         return
-    typer.echo(f"{data}: {diagnosis.pairs:,} pairs\n")
-    typer.echo(_table(diagnosis) if diagnosis.findings else "No problems found.")
-    if diagnosis.findings or fix is not None:
-        typer.echo("\n" + paragraph(_conclusion(diagnosis, fix)))
+    parts = [f"{data}: {diagnosis.pairs:,} pairs", _sizes(diagnosis)]
+    if diagnosis.shifts:
+        parts.append(paragraph(_shifts(diagnosis, data)))
+    if diagnosis.findings:
+        parts.append(_table(diagnosis))
+    if not diagnosis.shifts:
+        parts += [] if diagnosis.findings else ["No problems found."]
+        parts += [paragraph(_conclusion(diagnosis, fix))] if diagnosis.findings or fix else []
+    typer.echo("\n\n".join(parts))
+
+
+def _sizes(diagnosis: "Diagnosis") -> str:
+    rows = [("side", "words", "characters", "per pair", "longest")]
+    for side, size in zip(("source", "target"), diagnosis.sizes, strict=True):
+        mean = f"{size.characters / diagnosis.pairs:.1f}"
+        rows.append((side, f"{size.words:,}", f"{size.characters:,}", mean, f"{size.longest:,}"))
+    source, target = diagnosis.sizes
+    ratios = [
+        there / max(here, 1) for here, there in ((source.words, target.words), (source.characters, target.characters))
+    ]
+    rows.append(("ratio", f"{ratios[0]:.2f}", f"{ratios[1]:.2f}", "", ""))
+    return columns(rows, "lrrrr")
+
+
+def _shifts(diagnosis: "Diagnosis", data: "Corpus") -> str:
+    from glassformer.data.line_shifts import describe, shifted_pairs
+
+    return (
+        f"shifted: {shifted_pairs(diagnosis.shifts, diagnosis.pairs):,} of {diagnosis.pairs:,} pairs do not belong "
+        f"together. {describe(diagnosis.shifts, data)} Correct this and check again: until then, pairs are not "
+        "compared with the rest of the corpus, and --fix writes nothing."
+    )
 
 
 def _table(diagnosis: "Diagnosis") -> str:

@@ -20,7 +20,9 @@ def train(
     ] = None,
     source: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Source sentences, one per line; or a .tsv or .jsonl file with both sides."),
+        typer.Option(
+            metavar="FILE", help="Source sentences, one per line; or a .tsv, .csv or .jsonl file with both sides."
+        ),
     ] = None,
     target: Annotated[str | None, typer.Option(metavar="FILE", help="Target sentences, line by line.")] = None,
     dev_source: Annotated[

@@ -1,4 +1,4 @@
-"""Parallel corpus readers: two files, TSV or JSON lines, plain or gzipped. Streaming; a corpus is never held in memory.
+"""Parallel corpus readers: two files, TSV, CSV or JSON lines, plain or gzipped. Streaming; nothing is held in memory.
 
 Only \\n ends a line: U+2028, U+0085, a form feed or a lone \\r are part of the text, or two parallel files would no
 longer have the same number of lines.
@@ -17,6 +17,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
+from glassformer.data.csv_pairs import csv_pairs, csv_row
 from glassformer.errors import DataError
 
 MAX_LINE_BYTES = 2**20  # a file without line ends must not fill the memory
@@ -25,7 +26,7 @@ UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Pair(NamedTuple):
-    """A source sentence and its translation, with their line number, from 1."""
+    """A source sentence and its translation, with their line number, from 1; in a CSV file that of the row."""
 
     line: int
     source: str
@@ -54,19 +55,30 @@ class TwoFiles:
     def files(self) -> tuple[Path, ...]:
         return (self.source, self.target)
 
+    @property
+    def sides(self) -> tuple[str, str]:
+        """Short names of the two sides."""
+        same = self.source.name == self.target.name
+        return (str(self.source), str(self.target)) if same else (self.source.name, self.target.name)
+
     def format_pair(self, pair: Pair) -> tuple[str, ...]:
         """A sentence pair as one line for each of the two files."""
         return (pair.source, pair.target)
 
-    def check(self) -> int:
-        """The number of pairs, after checking that both files have the same number of lines."""
-        counts = [count_lines(path) for path in self.files]
-        if counts[0] != counts[1]:
+    def check(self, where_they_part: Callable[[int, int], str] | None = None) -> int:
+        """The number of pairs, after checking that both files have the same number of lines.
+
+        `where_they_part` is asked for a sentence if they have not, given both numbers.
+        """
+        source, target = (count_lines(path) for path in self.files)
+        if source != target:
+            place = where_they_part(source, target) if where_they_part else ""
             raise DataError(
-                f"{self.source} has {counts[0]:,} lines and {self.target} has {counts[1]:,}: line n of one must be the "
-                "translation of line n of the other. Find where they diverge, or export both files again together."
+                f"{self.source} has {source:,} lines and {self.target} has {target:,}: line n of one must be the "
+                f"translation of line n of the other. {place + ' Correct this' if place else 'Find where they diverge'}"
+                ", or export both files again together."
             )
-        return counts[0]
+        return source
 
     def read(self, digests: Sequence[Digest] = ()) -> Iterator[Pair]:
         """The pairs; `digests`, one per file, are updated with the bytes of the files."""
@@ -86,7 +98,7 @@ class TwoFiles:
 
 @dataclass(frozen=True)
 class OneFile:
-    """Both sides in one file, one pair per line: `source<TAB>target` or {"source": ..., "target": ...}."""
+    """Both sides in one file: lines `source<TAB>target` or {"source": ..., "target": ...}, or rows of a CSV file."""
 
     path: Path
 
@@ -94,18 +106,32 @@ class OneFile:
     def files(self) -> tuple[Path, ...]:
         return (self.path,)
 
+    @property
+    def sides(self) -> tuple[str, str]:
+        """Short names of the two sides."""
+        return ("the source", "the target")
+
     def format_pair(self, pair: Pair) -> tuple[str, ...]:
-        """A sentence pair as one line of the TSV or JSON lines file."""
+        """A sentence pair as one line of the TSV, CSV or JSON lines file."""
         if _format(self.path) == ".jsonl":
             return (json.dumps({"source": pair.source, "target": pair.target}, ensure_ascii=False),)
+        if _format(self.path) == ".csv":
+            return (csv_row(pair.source, pair.target),)
         return (f"{pair.source}\t{pair.target}",)
 
     def check(self) -> int:
         """The number of pairs in the file."""
-        return count_lines(self.path)
+        if _format(self.path) != ".csv":
+            return count_lines(self.path)
+        if not (rows := sum(1 for _ in self.read())):
+            raise DataError(f"{self.path} is empty.")
+        return rows
 
     def read(self, digests: Sequence[Digest] = ()) -> Iterator[Pair]:
         """The pairs; the digest in `digests` is updated with the bytes of the file."""
+        if _format(self.path) == ".csv":
+            yield from (Pair(*row) for row in csv_pairs(read_lines(self.path, *digests), str(self.path)))
+            return
         parse = _from_json if _format(self.path) == ".jsonl" else _from_tsv
         for number, line in enumerate(read_lines(self.path, *digests), start=1):
             try:
@@ -132,14 +158,14 @@ def unwatched(pairs: Iterable[Pair], _: str) -> Iterable[Pair]:
 
 
 def corpus(source: str | os.PathLike[str], target: str | os.PathLike[str] | None = None) -> Corpus:
-    """The corpus in two parallel files, or in one .tsv or .jsonl file (each may end in .gz)."""
+    """The corpus in two parallel files, or in one .tsv, .csv or .jsonl file (each may end in .gz)."""
     path = Path(source)
     if target is not None:
         return TwoFiles(path, Path(target))
-    if _format(path) not in (".tsv", ".jsonl"):
+    if _format(path) not in (".tsv", ".csv", ".jsonl"):
         raise DataError(
-            f"{path} is a single file, and its name ends neither in .tsv nor in .jsonl: give the target file as well, "
-            "or rename it to match its format."
+            f"{path} is a single file, and its name ends neither in .tsv, .csv nor .jsonl: give the target file as "
+            "well, or rename it to match its format."
         )
     return OneFile(path)
 

@@ -17,6 +17,7 @@ from glassformer.data.corpus_scan import (
     MAX_LENGTH_RATIO,
     MAX_SIDE_CHARACTERS,
     Findings,
+    SideSize,
     in_order,
     log_ratio,
     record,
@@ -24,16 +25,21 @@ from glassformer.data.corpus_scan import (
     scan,
     source_keys,
 )
+from glassformer.data.line_shifts import Shift, describe
+from glassformer.errors import DataError
 
 TRIGRAM_PAIRS = 50_000  # enough to tell the languages of the two sides apart
 
 
 @dataclass
 class Diagnosis:
-    """The problems found in a corpus, and the number of pairs in its clean copy."""
+    """The problems found in a corpus, its size, and the number of pairs in its clean copy."""
 
     pairs: int
     kept: int
+    """0 if the sides are shifted: then pairs are not compared, and there is no clean copy."""
+    sizes: tuple[SideSize, SideSize]
+    shifts: list[Shift]
     findings: Findings
 
 
@@ -44,16 +50,22 @@ def diagnose(
     if fix is not None:
         refuse_existing(fix)  # before the work, not after it
     scanned = scan(corpus, set() if test is None else source_keys(scan(test)), watch)
+    if scanned.shifts:
+        if fix is not None:
+            raise DataError(
+                f"{corpus}: lines are shifted, so there is no clean copy. {describe(scanned.shifts, corpus)}"
+            )
+        return Diagnosis(scanned.pairs, 0, scanned.sizes, scanned.shifts, scanned.findings)
     language = LanguageClassifier.of(islice(corpus, TRIGRAM_PAIRS))
     findings = scanned.findings
     kept = 0
 
     def clean_pairs() -> Iterator[Pair]:
         nonlocal kept
-        for pair in map(repaired, watch(corpus, "comparing")):
+        for pair, dropped in zip(map(repaired, watch(corpus, "comparing")), scanned.dropped, strict=True):
             kinds = _kinds(pair, scanned.mean_log_ratio, language)
             record(findings, kinds, pair.line)
-            if not kinds and not scanned.dropped[pair.line - 1]:
+            if not kinds and not dropped:
                 kept += 1
                 yield pair
 
@@ -63,7 +75,7 @@ def diagnose(
     else:
         with building(fix) as directory:
             _write(clean_pairs(), corpus, directory)
-    return Diagnosis(scanned.pairs, kept, in_order(findings))
+    return Diagnosis(scanned.pairs, kept, scanned.sizes, scanned.shifts, in_order(findings))
 
 
 def _kinds(pair: Pair, mean_log_ratio: float, language: "LanguageClassifier") -> list[str]:

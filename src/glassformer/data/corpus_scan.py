@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.data.corpus import Corpus, Pair, Watch, unwatched
+from glassformer.data.corpus import Corpus, Pair, TwoFiles, Watch, unwatched
+from glassformer.data.line_shifts import Shift, ShiftFinder, find_shifts, where_files_part
 from glassformer.errors import DataError
 
 CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
@@ -61,6 +62,22 @@ Findings = dict[str, Finding]
 """Findings by kind, in the order of `KINDS`; only the kinds that occur."""
 
 
+@dataclass
+class SideSize:
+    """The size of one side of a corpus."""
+
+    words: int = 0
+    """Number of words between spaces."""
+    characters: int = 0
+    longest: int = 0
+    """Characters of the longest text."""
+
+    def add(self, text: str) -> None:
+        self.words += len(text.split())
+        self.characters += len(text)
+        self.longest = max(self.longest, len(text))
+
+
 @dataclass(frozen=True, eq=False)
 class ScannedCorpus:
     """A corpus after its scan: all of it, or the part that `one_in` and `rest` select.
@@ -74,6 +91,10 @@ class ScannedCorpus:
     """Number of pairs in the files."""
     digests: tuple[bytes, ...]
     """sha256 of each file."""
+    sizes: tuple[SideSize, SideSize]
+    """Sizes of the source and the target side."""
+    shifts: list[Shift]
+    """Where lines of the same number stop belonging together, and by how many lines; empty for sound text."""
     findings: Findings
     dropped: NDArray[np.bool_]
     """For every pair of the files, whether a clean copy leaves it out because of a finding of the scan."""
@@ -123,11 +144,12 @@ def scan(corpus: Corpus, test_sources: Set[int] = frozenset(), watch: Watch = un
         for pair in watch(corpus.read(digests), "checking"):
             statistics.add(pair)
     except DataError:
-        corpus.check()  # different numbers of lines are the first thing to know
+        statistics.check_lines(corpus)  # different numbers of lines are the first thing to know
         raise
     if not statistics.hashes:
         corpus.check()  # raises: a file is empty
-    return statistics.of(corpus, tuple(digest.digest() for digest in digests))
+    shifts = statistics.find_shifts(corpus, watch)
+    return statistics.of(corpus, tuple(digest.digest() for digest in digests), shifts)
 
 
 class _Statistics:
@@ -138,6 +160,8 @@ class _Statistics:
         self._findings: Findings = {}
         self._log_ratios = 0.0
         self._test_sources = test_sources
+        self._sizes = SideSize(), SideSize()
+        self._shift_finder = ShiftFinder()
 
     def add(self, pair: Pair) -> None:
         clean_pair = repaired(pair)
@@ -148,8 +172,28 @@ class _Statistics:
         self._log_ratios += log_ratio(clean_pair)
         if pair.has_text:
             self._source_hashes.append(source_hash(pair))
+        for size, text in zip(self._sizes, pair[1:], strict=True):
+            size.add(text)
+        self._shift_finder.add(pair)
 
-    def of(self, corpus: Corpus, digests: tuple[bytes, ...]) -> ScannedCorpus:
+    def check_lines(self, corpus: Corpus) -> None:
+        """Raise the error of two files with different numbers of lines, with the place where they part, if known."""
+
+        if not isinstance(corpus, TwoFiles):
+            return
+
+        def where_they_part(source: int, target: int) -> str:
+            is_complete = self._shift_finder.pairs == min(source, target)
+            return where_files_part(corpus, self._shift_finder, target - source) if is_complete else ""
+
+        corpus.check(where_they_part)
+
+    def find_shifts(self, corpus: Corpus, watch: Watch) -> list[Shift]:
+        """Where the sides part; what this took is given back."""
+        finder, self._shift_finder = self._shift_finder, ShiftFinder()
+        return find_shifts(corpus, finder, watch)
+
+    def of(self, corpus: Corpus, digests: tuple[bytes, ...], shifts: list[Shift]) -> ScannedCorpus:
         hashes = np.frombuffer(self.hashes, np.uint64)
         repeated = hashes != BLANK
         repeated[np.unique(hashes, return_index=True)[1]] = False  # the first occurrences
@@ -159,6 +203,8 @@ class _Statistics:
             corpus,
             pairs=len(hashes),
             digests=digests,
+            sizes=self._sizes,
+            shifts=shifts,
             findings=in_order(self._findings),
             dropped=np.frombuffer(self._dropped, np.bool_) | repeated,
             mean_log_ratio=self._log_ratios / len(hashes),

@@ -16,6 +16,7 @@ from glassformer.data import Pair, ScannedCorpus, corpus, scan
 from glassformer.data.corpus import OneFile, Watch
 from glassformer.data.corpus_scan import KINDS, source_keys
 from glassformer.data.dev_split import CorpusSample, split_off_dev
+from glassformer.data.line_shifts import describe, shifted_pairs
 from glassformer.errors import DataError
 from glassformer.training.run_settings import DataSettings, RunSettings
 
@@ -47,18 +48,25 @@ def scan_corpora(settings: RunSettings, watch: Watch) -> Corpora:
 
 def log_findings(train: ScannedCorpus, data: DataSettings, log: Callable[[str], None]) -> None:
     """Report what the scan found, one line per kind, and the command that shows more."""
+    if train.shifts:
+        shifted = shifted_pairs(train.shifts, train.pairs)
+        log(
+            f"shifted: {shifted:,} of {train.pairs:,} pairs do not belong together. "
+            f"{describe(train.shifts, train.corpus)}"
+        )
     for finding in train.findings.values():
         more = ", ..." if finding.count > 1 else ""
         log(
             f"{finding.kind}: {finding.count:,} of {train.pairs:,} pairs (line {finding.lines[0]:,}{more}): "
             f"{KINDS[finding.kind]}."
         )
-    if train.findings:
+    if train.findings or train.shifts:
         options = {"--source": data.source, "--target": data.target}
         if "leaked" in train.findings:
             options |= {"--test-source": data.test_source, "--test-target": data.test_target}
         arguments = " ".join(f"{name} {shlex.quote(path)}" for name, path in options.items() if path)
-        log(f"`glassformer doctor {arguments}` shows these lines and checks further; --fix DIR writes a clean copy.")
+        fix = "" if train.shifts else "; --fix DIR writes a clean copy"
+        log(f"`glassformer doctor {arguments}` shows these lines and checks further{fix}.")
 
 
 def dev_sample(dev: ScannedCorpus, settings: RunSettings) -> CorpusSample:

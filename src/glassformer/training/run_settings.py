@@ -21,7 +21,7 @@ Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class DataSettings(Settings):
-    """Text files of a run: one sentence per line, or one .tsv or .jsonl file with both sides; all may end in .gz."""
+    """Text files of a run: one sentence per line, or a .tsv, .csv or .jsonl file with both sides; all may be .gz."""
 
     source: str
     """Source sentences of the training set."""

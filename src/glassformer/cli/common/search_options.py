@@ -30,7 +30,10 @@ Model = Annotated[
 ]
 Sentence = Annotated[str, typer.Argument(metavar="SENTENCE", help="Sentence to translate, in quotes.")]
 SourceFile = Annotated[
-    Path, typer.Option(metavar="FILE", help="Source sentences, one per line; or a .tsv or .jsonl file with both sides.")
+    Path,
+    typer.Option(
+        metavar="FILE", help="Source sentences, one per line; or a .tsv, .csv or .jsonl file with both sides."
+    ),
 ]
 TranslationFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Their translations, line by line.")]
 EnsembleWith = Annotated[
