@@ -170,7 +170,7 @@ def routes(state: ServerState) -> APIRouter:
         headers = {"cache-control": "private, no-cache", "etag": f'"{state.boot}"'}
         if request.headers.get("if-none-match") == headers["etag"]:
             return Response(status_code=304, headers=headers)
-        values, use_half = parameter.detach(), flag("half", half)
+        values, use_half = parameter.detach().cpu(), flag("half", half)
 
         def work() -> bytes:
             part = cut(values, rows, cols, state.limits.answer_bytes) if to is None else summary(values, to)
