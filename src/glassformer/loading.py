@@ -12,7 +12,7 @@ from pathlib import Path
 from glassformer.data import AnyTokenizer, IdsOnly
 from glassformer.decoding import SearchSettings, Shortlist
 from glassformer.engine import EngineOptions, open_engine
-from glassformer.engine.factory import chosen_shortlist
+from glassformer.engine.factory import chosen_shortlist, on_chosen_device
 from glassformer.engine.shortlist_file import read_shortlist
 from glassformer.errors import InputError
 from glassformer.model import HasWeights, ModelWeights, read_model
@@ -97,6 +97,7 @@ def load(
     *others: Where,
     search: SearchSettings | None = None,
     engine: EngineOptions | None = None,
+    device: str | None = None,
     max_tokens: int = MAX_SOURCE_TOKENS,
     source_language: str | None = None,
     target_language: str | None = None,
@@ -105,9 +106,12 @@ def load(
     """Load a translator from a built-in name, a run or model directory, another program's files, or a name on the hub.
 
     Several models with the same tokenizer form an ensemble, which averages their probabilities. Without a tokenizer
-    only the translator's `model` can be used, which takes ids; translating text is an error. Files of torch.save are
+    only the translator's `model` can be used, which takes ids; translating text is an error. `device`: in place of the
+    engine options' ("cpu", "cuda", "mps" or "auto"); the translator's `model` is on it, too. Files of torch.save are
     opened only with `allow_pickle`; no code in them is run.
     """
+    options = engine or EngineOptions()
+    options = on_chosen_device(options if device is None else EngineOptions(**dict(options) | {"device": device}))
     opened = [
         open_model(each, allow_pickle=allow_pickle, source_language=source_language, target_language=target_language)
         for each in (where, *others)
@@ -116,10 +120,10 @@ def load(
     for other, location in zip(opened[1:], others, strict=True):
         if not _same_tokenizer(first.tokenizer, other.tokenizer):
             raise InputError(f"{where} and {location} have different tokenizers: models of an ensemble must share one.")
-    models, options = [each.weights for each in opened], engine or EngineOptions()
+    models = [each.weights.on(options.device) for each in opened]
     shortlist = chosen_shortlist(options, first.shortlist(options), len(models))
     translator = Translator(
-        first.weights,
+        models[0],
         first.tokenizer or IdsOnly(),
         search,
         engine=open_engine(models, options, first.directory, shortlist),

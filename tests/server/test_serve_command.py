@@ -35,8 +35,9 @@ def served(*arguments: str):
 
 def port_of(process: subprocess.Popen) -> int:
     line = process.stdout.readline()
-    found = re.fullmatch(r"Serving street at http://127\.0\.0\.1:(\d+); Ctrl-C stops it\.\n", line)
-    assert found, line + process.stderr.read()
+    engine = r"engine \w+ on cpu in float32(, library [\w-]+)?"
+    found = re.fullmatch(rf"Serving street at http://127\.0\.0\.1:(\d+) \({engine}\); Ctrl-C stops it\.\n", line)
+    assert found, line
     return int(found[1])
 
 

@@ -42,6 +42,7 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
     split_at: shared.SplitAt = 512,
     engine: shared.EngineName = "fast",
+    device: shared.DeviceOption = "cpu",
     precision: shared.PrecisionName = "float32",
     shortlist: shared.UseShortlist = None,
 ) -> None:
@@ -67,7 +68,7 @@ def evaluate(
     search = Beam(size=beam, length_penalty=length_penalty)
     texts = [pair.source for pair in pairs]
     names = [model] if against is None else [against, model]
-    options = shared.engine_from(engine, precision, shortlist=shortlist)
+    options = shared.engine_from(engine, precision, shortlist=shortlist, device=device)
     systems = [_translations(name, texts, search, options, split_at) for name in names]
     if out is not None:
         replace_file(out, "".join(f"{text}\n" for text in systems[-1]).encode())
@@ -96,6 +97,7 @@ def _translations(
             )
         return lines
     translator = load(name, search=search, engine=engine, max_tokens=split_at)
+    shared.report_device(engine.device, translator)
     translations: list[str] = []
     with ProgressCounter(f"Translated by {name}:") as counter:
         for group in groups_of(texts, SENTENCES_PER_GROUP):

@@ -89,6 +89,7 @@ def explain(
     count: Annotated[int, _cross_option(min=1, metavar="N", help="Maximum number of sentences.")] = DEFAULT_COUNT,
     source_language: shared.SourceLanguage = None,
     target_language: shared.TargetLanguage = None,
+    device: shared.DeviceOption = "cpu",
     allow_pickle: shared.AllowPickle = False,
     as_json: shared.AllNumbersAsJSON = False,
 ) -> None:
@@ -112,8 +113,13 @@ def explain(
     from glassformer.loading import load
 
     translator = load(
-        model, source_language=source_language, target_language=target_language, allow_pickle=allow_pickle
+        model,
+        device=device,
+        source_language=source_language,
+        target_language=target_language,
+        allow_pickle=allow_pickle,
     )
+    shared.report_device(device, translator)
     if cross_attention:
         sources, targets = read_sentences(model, sentences, source, target, count)
         explanation = _cross_attention(translator, sources, targets, as_json)

@@ -47,7 +47,7 @@ def explore(
         write_html(model, sentence, html, detail, large, beam, **languages)
         return
 
-    def announce(name: str, address: str) -> None:
+    def announce(name: str, address: str, engine: str) -> None:
         url = address + explorer_path(sentence, beam)
         typer.echo(f"Exploring {name} at {url}; Ctrl-C stops it.")
         if not no_open:

@@ -8,7 +8,14 @@ import typer
 
 from glassformer.cli.common.line_io import WholeLineWriter, groups_of, run_until_signal
 from glassformer.cli.common.progress_counter import ProgressCounter
-from glassformer.cli.common.search_options import LengthPenalty, Model, SourceFile, TranslationFile
+from glassformer.cli.common.search_options import (
+    DeviceOption,
+    LengthPenalty,
+    Model,
+    SourceFile,
+    TranslationFile,
+    report_device,
+)
 from glassformer.cli.translate import candidate_json
 
 PAIRS_PER_GROUP = 256  # scored together
@@ -22,6 +29,7 @@ def score(
         bool, typer.Option("--json", help="Print one JSON object per pair, with tokens and log-probabilities.")
     ] = False,
     length_penalty: LengthPenalty = 1.0,
+    device: DeviceOption = "cpu",
 ) -> None:
     """Score given translations by their log-probability.
 
@@ -34,7 +42,8 @@ def score(
 
     data = corpus(source, target)
     data.check()
-    translator = load(model, search=Beam(length_penalty=length_penalty))
+    translator = load(model, search=Beam(length_penalty=length_penalty), device=device)
+    report_device(device, translator)
 
     def work(out: WholeLineWriter) -> None:
         log_probability, tokens = 0.0, 0

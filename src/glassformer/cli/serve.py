@@ -59,6 +59,7 @@ def serve(
     target_language: shared.TargetLanguage = None,
     split_at: shared.SplitAt = 512,
     engine: shared.EngineName = "fast",
+    device: shared.DeviceOption = "cpu",
     precision: shared.PrecisionName = "float32",
     workers: shared.Workers = None,
     batch_size: shared.BatchSize = None,
@@ -71,8 +72,8 @@ def serve(
     To be reachable from other machines it needs --api-key-file or --open, because any client can use the whole CPU.
     """
 
-    def announce(name: str, address: str) -> None:
-        typer.echo(f"Serving {name} at {address}; Ctrl-C stops it.")
+    def announce(name: str, address: str, engine: str) -> None:
+        typer.echo(f"Serving {name} at {address} ({engine}); Ctrl-C stops it.")
 
     run_server(
         model,
@@ -84,7 +85,9 @@ def serve(
         allow_anonymous=allow_anonymous,
         language_pair=_language_pair(languages),
         limits=limit or (),
-        engine=lambda: shared.engine_from(engine, precision, workers, batch_size, batch_tokens, exact, shortlist),
+        engine=lambda: shared.engine_from(
+            engine, precision, workers, batch_size, batch_tokens, exact, shortlist, device
+        ),
         max_tokens=split_at,
         source_language=source_language,
         target_language=target_language,
@@ -93,7 +96,7 @@ def serve(
 
 def run_server(
     model: str,
-    announce: Callable[[str, str], None],
+    announce: Callable[[str, str, str], None],
     *,
     host: str = "127.0.0.1",
     port: int = 0,
@@ -105,7 +108,7 @@ def run_server(
     engine: "Callable[[], EngineOptions] | None" = None,
     **model_options: Any,
 ) -> None:
-    """Serve until a signal. `announce` is called with the model's name and the server's address once it listens.
+    """Serve until a signal. `announce` is called with the model's name, address and engine once the server listens.
 
     `model_options`: of `open_served_model`.
     """
@@ -122,7 +125,8 @@ def run_server(
         _check_exposure(listening, keys is not None or allow_anonymous)
         served = open_served_model(model, engine=None if engine is None else engine(), **model_options)
         state = ServerState(served, server_limits, keys, language_pair)
-        server = TranslationServer(state, allow_host, lambda: announce(served.name, address_of(listening)))
+        engine_name = str(state.service.engine)
+        server = TranslationServer(state, allow_host, lambda: announce(served.name, address_of(listening), engine_name))
         sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
         gc.freeze()  # the objects made so far are permanent: a collection over all of them pauses everything for 0.1 s
         run(server, listening)

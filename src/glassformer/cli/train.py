@@ -43,6 +43,13 @@ def train(
             metavar="NAME", help="Model size: tiny, small, paper-base, ...; by default chosen for the corpus."
         ),
     ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Where to compute: cpu, cuda (or cuda:1 and so on), mps; by default auto, a CUDA GPU if there is one.",
+        ),
+    ] = None,
     finetune: Annotated[str | None, typer.Option(metavar="MODEL", help="Start from this model (fine-tuning).")] = None,
     changes: Annotated[
         list[str] | None,
@@ -61,6 +68,7 @@ def train(
         "data.test_source": test_source,
         "data.test_target": test_target,
         "model.preset": preset,
+        "training.device": device,
         "out": out,
         "finetune": finetune,
     }

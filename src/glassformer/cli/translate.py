@@ -115,6 +115,7 @@ def translate(
     target_language: shared.TargetLanguage = None,
     split_at: shared.SplitAt = 512,
     engine: shared.EngineName = "fast",
+    device: shared.DeviceOption = "cpu",
     precision: shared.PrecisionName = "float32",
     workers: shared.Workers = None,
     batch_size: shared.BatchSize = None,
@@ -146,7 +147,7 @@ def translate(
         "seed": seed,
     }
     search = _search_settings(beam, max(mbr or 1, n_best), length_penalty, sample, search_options)
-    options = shared.engine_from(engine, precision, workers, batch_size, batch_tokens, exact, shortlist)
+    options = shared.engine_from(engine, precision, workers, batch_size, batch_tokens, exact, shortlist, device)
     translator = load(
         model,
         *(ensemble_with or []),
@@ -156,6 +157,7 @@ def translate(
         source_language=source_language,
         target_language=target_language,
     )
+    shared.report_device(device, translator)
     if suppress:
         suppressed = search.model_copy(update={"suppress": translator.tokenizer.ids_of(suppress)})
         translator = translator.replace(search=suppressed)

@@ -1,8 +1,13 @@
-"""Candidate tokens of a search, selected from logits by rank or by sampling. The only search module with arrays."""
+"""Candidate tokens of a search, selected from logits by rank or by sampling. The only search module with arrays.
 
+The logits of a step model on another device stay there: `engine.tensor_next_tokens` does the same for them.
+"""
+
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,25 +22,105 @@ NAN_LOGITS_MESSAGE = (
     "Use another copy of the model, or float32."
 )
 Floats = NDArray[np.floating[Any]]
+Places = tuple[list[int], list[int]]
+"""Places in logits (R, V): rows, and the token in each."""
+
+
+class NextTokens(Protocol):
+    """A step model's prediction of the next token, for each row (one unfinished hypothesis) of a batch."""
+
+    @property
+    def candidates(self) -> list[list[Candidate]]:
+        """The requested number of most likely tokens of each row, most likely first."""
+
+    def restricted(self, rows: Sequence[int], restriction: "Restriction") -> "NextTokens":
+        """These rows, with the logits of tokens that are not allowed set to -inf; log-probabilities stay the same."""
+
+    def most_likely(self, count: int) -> list[list[Candidate]]:
+        """The `count` most likely tokens of each row, most likely first."""
+
+    def log_probabilities(self, places: Places) -> list[float]:
+        """The log-probabilities at these places."""
+
+    def sampled(self, rows: Sequence[int], uniforms: Sequence[float], sample: Sample) -> list[Candidate]:
+        """Tokens sampled from these rows by inverse transform, one per uniform random number in [0, 1)."""
+
+    def averaged(self, others: Sequence[Self], count: int, never: Sequence[int]) -> "NextTokens":
+        """The mean of the probabilities of this prediction and others."""
+
+    def within(self, lists: Sequence[NDArray[np.int32]], count: int, never: Sequence[int]) -> "NextTokens":
+        """The prediction among the tokens of a list per row only: all others have probability 0."""
+
+
+@dataclass(frozen=True)
+class Restriction:
+    """Which tokens may follow in some rows of logits. Forced tokens override forbidden ones."""
+
+    allowed: Sequence[AllowedTokens]
+    """The allowed tokens of each row."""
+    suppress: Sequence[int]
+    """Tokens that are never generated unless forced."""
+    eos: int
+
+    @cached_property
+    def forced(self) -> Places | None:
+        """The places of forced tokens; None if there are none."""
+        return _places(choice.only or choice.also for choice in self.allowed)
+
+    @cached_property
+    def forbidden(self) -> Places | None:
+        return _places(choice.never for choice in self.allowed)
+
+    @cached_property
+    def only_rows(self) -> list[int]:
+        """The rows in which only forced tokens are allowed."""
+        return [row for row, choice in enumerate(self.allowed) if choice.only]
 
 
 @dataclass(frozen=True, slots=True)
-class NextTokens:
-    """A step model's prediction of the next token, for each row (one unfinished hypothesis) of a batch."""
+class ArrayNextTokens:
+    """A prediction of the next token as NumPy arrays."""
 
     logits: Floats
     """Next-token logits (R, V) of R rows. May be overwritten."""
     normaliser: Floats
     """log Σ exp of each row's logits (R); logits minus it are log-probabilities."""
     candidates: list[list[Candidate]]
-    """The requested number of most likely tokens of each row, most likely first."""
+
+    def restricted(self, rows: Sequence[int], restriction: Restriction) -> "ArrayNextTokens":
+        logits = self.logits[list(rows)]
+        restrict(logits, restriction)
+        return ArrayNextTokens(logits, self.normaliser[list(rows)], [])
+
+    def most_likely(self, count: int) -> list[list[Candidate]]:
+        return _top(self.logits, self.normaliser, count, ())
+
+    def log_probabilities(self, places: Places) -> list[float]:
+        return np.minimum(self.logits[places] - self.normaliser[places[0]], 0).tolist()
+
+    def sampled(self, rows: Sequence[int], uniforms: Sequence[float], sample: Sample) -> list[Candidate]:
+        if not np.isfinite(self.normaliser).all():
+            raise InputError(NAN_LOGITS_MESSAGE)
+        rows = list(rows)
+        tokens = inverse_cdf(filtered(self.logits / sample.temperature, sample)[rows], np.array(uniforms)).tolist()
+        return list(zip(tokens, self.log_probabilities((rows, tokens)), strict=True))
+
+    def averaged(self, others: "Sequence[ArrayNextTokens]", count: int, never: Sequence[int]) -> "ArrayNextTokens":
+        log_ps = np.stack([prediction.logits - prediction.normaliser[:, None] for prediction in (self, *others)])
+        return summarise_logits(log_sum_exp(log_ps, 0) - math.log(len(log_ps)), count, never)
+
+    def within(self, lists: Sequence[NDArray[np.int32]], count: int, never: Sequence[int]) -> "ArrayNextTokens":
+        logits = np.full_like(self.logits, -np.inf)
+        for row, tokens in enumerate(lists):
+            logits[row, tokens] = self.logits[row, tokens]
+        return summarise_logits(logits, count, never)
 
 
-def summarise_logits(logits: ArrayLike, count: int, never: Sequence[int]) -> NextTokens:
+def summarise_logits(logits: ArrayLike, count: int, never: Sequence[int]) -> ArrayNextTokens:
     """Make a prediction of logits (R, V): adds normalisers and the `count` most likely tokens, excluding `never`."""
     logits = np.asarray(logits)
     normaliser = log_sum_exp(logits, -1)
-    return NextTokens(logits, normaliser, _top(logits, normaliser, count, never))
+    return ArrayNextTokens(logits, normaliser, _top(logits, normaliser, count, never))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,44 +139,40 @@ class TokenChoice:
 
     def most_likely(self, count: int) -> list[list[Candidate]]:
         """For each row, the `count` most likely of its allowed next tokens, most likely first."""
-        prediction, allowed = self.prediction, self.allowed
-        candidates = prediction.candidates
+        candidates = self.prediction.candidates
         for row_candidates in candidates:
             first, last = row_candidates[0][1], row_candidates[-1][1]
             if first != first or last != last:  # an infinite logit makes the first NaN
                 raise InputError(NAN_LOGITS_MESSAGE)
             if last == -np.inf:
                 row_candidates[:] = [candidate for candidate in row_candidates if candidate[1] > -np.inf]
-        if restricted := [row for row, choice in enumerate(allowed) if choice is not ANY_TOKEN]:
-            logits, normaliser = prediction.logits[restricted], prediction.normaliser[restricted]
-            choices = [allowed[row] for row in restricted]
-            restrict(logits, choices, self.suppress, self.eos)
-            tops = _top(logits, normaliser, count, ())
-            for row, choice, row_logits, log_sum, top in zip(
-                restricted, choices, logits, normaliser, tops, strict=True
-            ):
-                if choice.also:
-                    log_ps = np.minimum(row_logits[list(choice.also)] - log_sum, 0).tolist()
-                    top = list({*top, *zip(choice.also, log_ps, strict=True)})
+        if rows := [row for row, choice in enumerate(self.allowed) if choice is not ANY_TOKEN]:
+            for row, log_ps in zip(rows, self._most_likely_allowed(rows, count), strict=True):
                 candidates[row] = sorted(
-                    (candidate for candidate in top if candidate[1] > -np.inf),
+                    (candidate for candidate in log_ps.items() if candidate[1] > -np.inf),
                     key=lambda candidate: (-candidate[1], candidate[0]),
                 )
         return candidates
 
+    def _most_likely_allowed(self, rows: Sequence[int], count: int) -> list[dict[int, float]]:
+        """The most likely allowed tokens of some rows, and those to consider in any case, with log-probabilities."""
+        choices = [self.allowed[row] for row in rows]
+        prediction = self.prediction.restricted(rows, Restriction(choices, self.suppress, self.eos))
+        log_ps = [dict(row_candidates) for row_candidates in prediction.most_likely(count)]
+        if also := _places(choice.also for choice in choices):
+            for row, token, log_p in zip(*also, prediction.log_probabilities(also), strict=True):
+                log_ps[row][token] = log_p
+        return log_ps
+
     def sampled(self, uniforms: Sequence[Sequence[float]], sample: Sample) -> list[list[Candidate]]:
         """For each row, next tokens sampled by probability from the allowed ones, one per uniform random number."""
-        logits, normaliser = self.prediction.logits, self.prediction.normaliser
-        if not np.isfinite(normaliser).all():
-            raise InputError(NAN_LOGITS_MESSAGE)
-        restrict(logits, self.allowed, self.suppress, self.eos)
         rows = [row for row, numbers in enumerate(uniforms) for _ in numbers]
-        uniform = np.array([number for numbers in uniforms for number in numbers])
-        tokens = inverse_cdf(filtered(logits / sample.temperature, sample)[rows], uniform)
-        log_ps = np.minimum(logits[rows, tokens] - normaliser[rows], 0).tolist()
+        everywhere = Restriction(self.allowed, self.suppress, self.eos)
+        prediction = self.prediction.restricted(range(len(self.allowed)), everywhere)
+        sampled = prediction.sampled(rows, [number for numbers in uniforms for number in numbers], sample)
         candidates: list[list[Candidate]] = [[] for _ in self.allowed]
-        for row, token, log_p in zip(rows, tokens.tolist(), log_ps, strict=True):
-            candidates[row].append((token, log_p))
+        for row, candidate in zip(rows, sampled, strict=True):
+            candidates[row].append(candidate)
         return candidates
 
 
@@ -128,17 +209,15 @@ def _largest(logits: Floats, count: int) -> NDArray[np.int64]:
     return ids
 
 
-def restrict(logits: Floats, allowed: Sequence[AllowedTokens], suppress: Sequence[int], eos: int) -> None:
-    """Set the logits of tokens that are not allowed to -inf, in place. Forced tokens override forbidden ones."""
-    forced = _index((row, choice.only or choice.also) for row, choice in enumerate(allowed))
-    forbidden = _index((row, choice.never) for row, choice in enumerate(allowed))
-    only_rows = [row for row, choice in enumerate(allowed) if choice.only]
+def restrict(logits: Floats, restriction: Restriction) -> None:
+    """Set the logits of tokens that are not allowed to -inf, in place."""
+    forced, forbidden, eos = restriction.forced, restriction.forbidden, restriction.eos
     forced_logits = logits[forced] if forced else None
     eos_logits = logits[:, eos].copy() if forbidden else None
-    if suppress:
-        logits[:, list(suppress)] = -np.inf
-    if only_rows:
-        logits[only_rows] = -np.inf
+    if restriction.suppress:
+        logits[:, list(restriction.suppress)] = -np.inf
+    if restriction.only_rows:
+        logits[restriction.only_rows] = -np.inf
     if forbidden:
         logits[forbidden] = -np.inf
     if forced_logits is not None and forced:
@@ -171,7 +250,7 @@ def inverse_cdf(p: Floats, uniform: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.minimum(token, last)
 
 
-def _index(tokens: Iterable[tuple[int, Sequence[int]]]) -> tuple[list[int], list[int]] | None:
-    """Token ids per row as an index of an array (rows, tokens); None if all rows are empty."""
-    pairs = [(row, token) for row, row_tokens in tokens for token in row_tokens]
+def _places(tokens_by_row: Iterable[Sequence[int]]) -> Places | None:
+    """The places of some tokens of each row; None if all rows are empty."""
+    pairs = [(row, token) for row, tokens in enumerate(tokens_by_row) for token in tokens]
     return ([row for row, _ in pairs], [token for _, token in pairs]) if pairs else None

@@ -3,14 +3,13 @@
 `Ensemble` averages the probabilities of several; the package `engine` has the models themselves, in C and in PyTorch.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.decoding.next_tokens import NextTokens, log_sum_exp, summarise_logits
+from glassformer.decoding.next_tokens import NextTokens
 from glassformer.errors import InputError
 
 
@@ -80,8 +79,7 @@ class EnsembleStepSession:
 
     def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:
         predictions = [session.step(tokens, 0, ()) for session in self.sessions]
-        log_ps = np.stack([prediction.logits - prediction.normaliser[:, None] for prediction in predictions])
-        return summarise_logits(log_sum_exp(log_ps, 0) - math.log(len(self.sessions)), count, never)
+        return predictions[0].averaged(predictions[1:], count, never)
 
     def keep(self, rows: Sequence[int]) -> None:
         for session in self.sessions:
@@ -92,7 +90,12 @@ def check_source_ids(sources: Sequence[Sequence[int]], vocab_size: int) -> None:
     """Check that sources are not empty and have only token ids of the model."""
     if not sources or not all(sources):
         raise InputError("A source is empty: it must have at least the end-of-sentence token.")
-    lowest, highest = min(map(min, sources)), max(map(max, sources))
+    check_ids(sources, vocab_size)
+
+
+def check_ids(sentences: Sequence[Sequence[int]], vocab_size: int) -> None:
+    """Check token ids before they reach a device: on a GPU an unknown one ends the process's use of it."""
+    lowest, highest = min(map(min, sentences)), max(map(max, sentences))
     if lowest < 0 or highest >= vocab_size:
         raise InputError(
             f"Token ids must be from 0 to {vocab_size - 1}; these go from {lowest} to {highest}. Encode the text with "

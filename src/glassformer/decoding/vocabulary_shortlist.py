@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from glassformer.decoding.next_tokens import NextTokens, summarise_logits
+from glassformer.decoding.next_tokens import NextTokens
 from glassformer.decoding.rules import Request
 from glassformer.decoding.step_model import StepModel, StepSession
 from glassformer.errors import InputError
@@ -131,27 +131,24 @@ class MaskedStepModel:
         self.refills, self.extra_positions = step_model.refills, step_model.extra_positions
 
     def open(self, width: int) -> "MaskedSession":
-        return MaskedSession(self.step_model.open(width), self.vocab_size)
+        return MaskedSession(self.step_model.open(width))
 
 
 class MaskedSession:
-    def __init__(self, session: StepSession, vocab_size: int) -> None:
-        self.session, self.vocab_size = session, vocab_size
-        self.outside: list[TokenList] = []
-        """The tokens outside the list of each row."""
+    def __init__(self, session: StepSession) -> None:
+        self.session = session
+        self.lists: list[TokenList] = []
+        """The tokens that each row may use."""
 
     def join(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
         self.session.join(sources, limits)
 
     def restrict(self, lists: Sequence[TokenList]) -> None:
-        self.outside += [np.setdiff1d(np.arange(self.vocab_size), tokens) for tokens in lists]
+        self.lists += lists
 
     def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:
-        logits = self.session.step(tokens, 0, ()).logits
-        for row, outside in enumerate(self.outside):
-            logits[row, outside] = -np.inf
-        return summarise_logits(logits, count, never)
+        return self.session.step(tokens, 0, ()).within(self.lists, count, never)
 
     def keep(self, rows: Sequence[int]) -> None:
         self.session.keep(rows)
-        self.outside = [self.outside[row] for row in rows]
+        self.lists = [self.lists[row] for row in rows]

@@ -21,6 +21,12 @@ class EngineDescription:
     """Instruction set of the C library; `native` if it was compiled for this processor."""
     digest: str | None = None
     """Digest of the C library."""
+    device: str = "cpu"
+    """The device that computes, as PyTorch names it."""
+
+    def __str__(self) -> str:
+        library = "" if self.instruction_set is None else f", library {self.instruction_set}"
+        return f"engine {self.engine} on {self.device} in {self.precision}{library}"
 
 
 def describe_engine(engine: Engine) -> EngineDescription:
@@ -39,5 +45,6 @@ def describe_engine(engine: Engine) -> EngineDescription:
 
     if isinstance(step_model, MaskedStepModel):
         step_model = step_model.step_model
-    precision = precision_of(step_model.model) if isinstance(step_model, PlainStepModel) else "float32"
-    return EngineDescription("plain", precision)
+    if not isinstance(step_model, PlainStepModel):
+        return EngineDescription("plain", "float32")
+    return EngineDescription("plain", precision_of(step_model.model), device=str(step_model.device))

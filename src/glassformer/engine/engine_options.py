@@ -1,10 +1,11 @@
-"""Engine options: which engine, precision, threads and batch limits."""
+"""Engine options: which engine, device, precision, threads and batch limits."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from glassformer.decoding.batch_limits import DEFAULT_MAX_POSITIONS
+from glassformer.engine.devices import DeviceName
 from glassformer.settings import Settings
 
 Precision = Literal["float32", "float16", "bfloat16", "int8"]
@@ -21,13 +22,18 @@ class EngineOptions(Settings):
 
     "fast" has a library per instruction set; "plain" is the readable PyTorch model; "ctranslate2" is the CTranslate2
     library, from the extra `ct2`."""
+    device: DeviceName = "cpu"
+    """Device: "cpu", "cuda" (or "cuda:1" and so on), "mps", or "auto" for a CUDA GPU if there is one, else the CPU.
+
+    On a GPU PyTorch runs the model in one thread, and equal precisions differ from the CPU's by rounding."""
     precision: Precision = "float32"
     """Precision of the weights.
 
     "float16" halves the memory and is nearly exact; "bfloat16", for processors that multiply in it, rounds weights and
-    inputs of matrix products to 8 significant bits; "int8" is smallest and fastest, and changes some translations."""
+    inputs of matrix products to 8 significant bits; "int8" is smallest and fastest, and changes some translations. On a
+    GPU the whole model is computed in it, and there is no "int8"."""
     workers: Count | None = None
-    """Number of search threads, each with its own sentences; one per core by default."""
+    """Number of search threads of the engine "fast", each with its own sentences; one per core by default."""
     sentences: Count | None = None
     """Maximum number of sentences in a worker's batch; as many as fit into `positions` by default."""
     positions: Count = DEFAULT_MAX_POSITIONS

@@ -19,6 +19,7 @@ from glassformer.decoding import (
 )
 from glassformer.decoding.continuous_batching import RunningBatch, Task
 from glassformer.decoding.vocabulary_shortlist import MaskedStepModel
+from glassformer.engine.devices import chosen_device
 from glassformer.engine.engine_options import PRECISIONS, EngineOptions, Precision
 from glassformer.engine.native_library import library
 from glassformer.engine.native_model import NativeStepModel
@@ -78,6 +79,7 @@ def open_engine(
 
     `shortlist`: the model's, which is used as the options say.
     """
+    options = on_chosen_device(options)
     used = chosen_shortlist(options, shortlist, len(models))
     if options.engine == "ctranslate2":
         from glassformer.engine.ctranslate2_engine import CTranslate2
@@ -86,6 +88,23 @@ def open_engine(
             raise InputError("The CTranslate2 engine runs one model at a time: use the engine `fast` for an ensemble.")
         return CTranslate2(ModelWeights.of(models[0]).network, directory, options)
     return open_search_backend(models, options, used)
+
+
+def on_chosen_device(options: EngineOptions) -> EngineOptions:
+    """The options with the device that answers; one that is not there, or cannot run them, is an error.
+
+    `auto` is the CPU for options that only its engines have.
+    """
+    if options.device == "cpu":
+        return options
+    refusal = None
+    if options.engine == "ctranslate2":
+        refusal = "The CTranslate2 engine runs on the CPU: use the engine `fast` on a GPU"
+    elif options.precision == "int8":
+        refusal = "The precision int8 is the CPU's: use float32, float16 or bfloat16 on a GPU"
+    if refusal and options.device != "auto":
+        raise InputError(f"{refusal}, or the device cpu.")
+    return options.model_copy(update={"device": "cpu" if refusal else chosen_device(options.device)})
 
 
 def chosen_shortlist(options: EngineOptions, shortlist: Shortlist | None, models: int = 1) -> Shortlist | None:
@@ -132,14 +151,21 @@ def fast_precisions() -> list[Precision]:
 def open_step_model(
     model: "Transformer | ModelWeights", options: EngineOptions, shortlist: Shortlist | None = None
 ) -> StepModel:
-    """A model as a step model: in compiled C if there is a compiler and `plain` is not requested, else in PyTorch."""
-    compiled = library() if options.engine == "fast" else None
-    if options.engine == "fast" and options.precision not in fast_precisions():
+    """A model as a step model: in C on a CPU, if there is a library and `plain` is not requested; else in PyTorch."""
+    options = on_chosen_device(options)
+    is_compiled = options.engine == "fast" and options.device == "cpu"
+    compiled = library() if is_compiled else None
+    if is_compiled and options.precision not in fast_precisions():
         raise InputError(NO_BFLOAT16)
-    if compiled is None:
-        with explained():
-            from glassformer.engine.reduced_precision import to_precision
-            from glassformer.engine.torch_step_model import PlainStepModel
-        plain = PlainStepModel(to_precision(ModelWeights.of(model).network, options.precision))
-        return plain if shortlist is None else MaskedStepModel(plain, shortlist)
-    return NativeStepModel(model, compiled, options.precision, shortlist)
+    if compiled is not None:
+        return NativeStepModel(model, compiled, options.precision, shortlist)
+    with explained():
+        from glassformer.engine.reduced_precision import converted, to_precision
+        from glassformer.engine.torch_step_model import PlainStepModel
+    weights = ModelWeights.of(model)
+    if options.device == "cpu":  # or where the model is
+        network = to_precision(weights.network, options.precision)
+    else:
+        network = converted(weights.on(options.device).network, options.precision)
+    plain = PlainStepModel(network)
+    return plain if shortlist is None else MaskedStepModel(plain, shortlist)

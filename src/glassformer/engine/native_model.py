@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glassformer.decoding import Attention, Beam, Head, Hypothesis, SearchResult, SearchSettings, SearchTask, Shortlist
-from glassformer.decoding.next_tokens import NAN_LOGITS_MESSAGE, NextTokens
+from glassformer.decoding.next_tokens import NAN_LOGITS_MESSAGE, ArrayNextTokens
 from glassformer.decoding.search_settings import MAX_TARGET_TOKENS
 from glassformer.decoding.step_model import check_source_ids
 from glassformer.decoding.stepwise_search import token_lists
@@ -153,7 +153,7 @@ class NativeStepSession:
         arrays = (sizes.ctypes.data, tokens.ctypes.data)
         self._check(self.step_model.library.batch_restrict(self.model, self.batch, len(lists), *arrays))
 
-    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:
+    def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> ArrayNextTokens:
         vocab_size = self.step_model.vocab_size
         rows, count = self.rows, max(0, min(count, vocab_size))
         if len(tokens) != rows or not rows:
@@ -173,7 +173,7 @@ class NativeStepSession:
         outputs = (self._logits.ctypes.data, normaliser.ctypes.data, _address(log_ps), _address(likeliest))
         self._check(self.step_model.library.batch_step(self.model, self.batch, *inputs, *outputs))
         candidates = list(zip(likeliest, log_ps, strict=True))
-        return NextTokens(
+        return ArrayNextTokens(
             self._logits[:rows, : self.step_model.vocab_size],
             normaliser,
             [candidates[i : i + count] for i in range(0, rows * count, count)] if count else [],

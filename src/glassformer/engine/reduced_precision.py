@@ -1,6 +1,7 @@
 """Float16, bfloat16 and int8 weights in PyTorch: the readable reference for what the compiled engine computes.
 
-The compiled engine is tested against it; it also runs where there is no C compiler.
+The compiled engine is tested against it; it also runs where there is no C compiler. On a GPU half precision is another
+thing: all weights and values have that type.
 """
 
 import copy
@@ -27,8 +28,16 @@ def to_precision(model: Transformer, precision: Precision) -> Transformer:
     return reduced.eval()
 
 
+def converted(model: Transformer, precision: Precision) -> Transformer:
+    """A copy of the model whose weights and values all have this type, for a GPU; the model itself if they have it."""
+    dtype = getattr(torch, precision)
+    return model if model.output_projection.weight.dtype == dtype else copy.deepcopy(model).to(dtype).eval()
+
+
 def precision_of(model: Transformer) -> Precision:
-    """The precision of a model that `to_precision` made."""
+    """The precision of a model that `to_precision` or `converted` made."""
+    if (half := HALF_TYPES.get(model.output_projection.weight.dtype)) is not None:
+        return half
     kinds: dict[type, Precision] = {linear: precision for precision, linear in LINEARS.items()}
     return kinds.get(type(model.output_projection), "float32")
 
@@ -87,3 +96,4 @@ LINEARS: dict[Precision, type[Float16Linear | Bfloat16Linear | Int8Linear]] = {
     "int8": Int8Linear,
 }
 """Linear layers by precision."""
+HALF_TYPES: dict[torch.dtype, Precision] = {torch.float16: "float16", torch.bfloat16: "bfloat16"}

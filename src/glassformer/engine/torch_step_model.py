@@ -1,20 +1,25 @@
-"""Step models that run the PyTorch model: the reference for all others, and their replacement without compiled C."""
+"""Step models that run the PyTorch model: the reference for all others, and what runs on devices and without C.
+
+They run where the model's weights are.
+"""
 
 import threading
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.decoding.batch_limits import BatchLimits
 from glassformer.decoding.hypothesis import Attention, Head, Hypothesis
-from glassformer.decoding.next_tokens import NextTokens, summarise_logits
+from glassformer.decoding.next_tokens import NextTokens
 from glassformer.decoding.scoring import MAX_BATCH_POSITIONS, Ids, score_targets
-from glassformer.decoding.step_model import StepSession, check_source_ids, padded
+from glassformer.decoding.step_model import StepSession, check_ids, check_source_ids, padded
+from glassformer.engine.tensor_next_tokens import at_least_float32, next_tokens
 from glassformer.model import DecoderState, Transformer
+
+MAX_RESERVED_POSITIONS = 1_024
+"""Positions of a target that a KV cache has memory for from the start; it grows for longer targets, which are rare."""
 
 
 class PlainStepModel:
@@ -30,6 +35,11 @@ class PlainStepModel:
         self.vocab_size = config.vocab_size
         self.max_tokens = config.max_tokens
 
+    @property
+    def device(self) -> torch.device:
+        """Where the model's weights are."""
+        return device_of(self.model)
+
     def open(self, width: int) -> StepSession:
         return PlainStepSession(self.model)
 
@@ -39,9 +49,9 @@ class PlainStepModel:
     ) -> list[list[float]]:
         """The log-probability of each token of given targets, in one padded batch."""
         target_out, target_in = self._both_sides(targets)
-        logits = at_least_float32(self.model(self._padded(sources), target_in))
-        log_ps = logits.gather(-1, target_out[:, :, None])[:, :, 0] - logits.logsumexp(-1)
-        return [row[: len(target)] for row, target in zip(log_ps.clamp(max=0).tolist(), targets, strict=True)]
+        logits = at_least_float32(self.model(self._sources(sources), target_in))
+        log_ps = (logits.gather(-1, target_out[:, :, None])[:, :, 0] - logits.logsumexp(-1)).clamp(max=0)
+        return [row[: len(target)] for row, target in zip(log_ps.cpu().tolist(), targets, strict=True)]
 
     @torch.no_grad()
     def attention(
@@ -60,7 +70,7 @@ class PlainStepModel:
         for layer, tap in taps.items():
             tap.listeners.append(listeners[layer])
         try:
-            source = self._padded(sources)
+            source = self._sources(sources)
             visible = self.model.visible(source)
             self.model.decode(self._both_sides(targets)[1], self.model.encode(source, visible), visible)
         finally:
@@ -72,35 +82,35 @@ class PlainStepModel:
             for row, (source, target) in enumerate(zip(sources, targets, strict=True))
         ]
 
-    def _padded(self, sentences: Sequence[Sequence[int]]) -> Tensor:
-        ids = torch.from_numpy(padded(sentences, self.model.config.pad_id))
-        return ids.to(self.model.output_projection.weight.device)
+    def _sources(self, sources: Sequence[Sequence[int]]) -> Tensor:
+        check_source_ids(sources, self.model.config.source_vocab_size)
+        return padded_on(self.device, sources, self.pad)
 
     def _both_sides(self, targets: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         """What the decoder is to predict, and what it reads."""
-        return self._padded(targets), self._padded([[self.bos, *target[:-1]] for target in targets])
+        check_ids(targets, self.vocab_size)
+        before = [[self.bos, *target[:-1]] for target in targets]
+        return padded_on(self.device, targets, self.pad), padded_on(self.device, before, self.pad)
 
 
 class PlainStepSession:
     state: DecoderState
 
     def __init__(self, model: Transformer) -> None:
-        self.model = model
+        self.model, self.device = model, device_of(model)
 
     def join(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
-        device = self.model.output_projection.weight.device
         check_source_ids(sources, self.model.config.source_vocab_size)
-        self.state = self.model.start(torch.from_numpy(padded(sources, self.model.config.pad_id)).to(device))
+        capacity = min(max(limits), MAX_RESERVED_POSITIONS)
+        self.state = self.model.start(padded_on(self.device, sources, self.model.config.pad_id), capacity=capacity)
 
     def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:
-        device = self.state.source_visible.device
-        logits = self.model.step(torch.tensor(tokens, device=device)[:, None], self.state)[:, -1]
-        return summarise_logits(as_array(logits), count, never)
+        newest = torch.tensor(tokens, device=self.device)[:, None]
+        return next_tokens(self.model.step(newest, self.state)[:, -1], count, never)
 
     def keep(self, rows: Sequence[int]) -> None:
         if list(rows) != list(range(len(self.state.source_visible))):
-            device = self.state.source_visible.device
-            self.state = self.state.reorder(torch.tensor(rows, dtype=torch.long, device=device))
+            self.state = self.state.reorder(torch.tensor(rows, dtype=torch.long, device=self.device))
 
 
 class UncachedStepModel(PlainStepModel):
@@ -112,30 +122,30 @@ class UncachedStepModel(PlainStepModel):
 
 class UncachedStepSession:
     def __init__(self, model: Transformer) -> None:
-        self.model = model
-        self.device = model.output_projection.weight.device
+        self.model, self.device = model, device_of(model)
 
     def join(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
-        self.sources = torch.from_numpy(padded(sources, self.model.config.pad_id)).to(self.device)
+        self.sources = padded_on(self.device, sources, self.model.config.pad_id)
         self.targets = torch.empty(len(sources), 0, dtype=torch.long, device=self.device)
 
     @torch.no_grad()
     def step(self, tokens: Sequence[int], count: int, never: Sequence[int]) -> NextTokens:
         self.targets = torch.cat((self.targets, torch.tensor(tokens, device=self.device)[:, None]), dim=1)
-        return summarise_logits(as_array(self.model(self.sources, self.targets)[:, -1]), count, never)
+        return next_tokens(self.model(self.sources, self.targets)[:, -1], count, never)
 
     def keep(self, rows: Sequence[int]) -> None:
-        self.sources, self.targets = self.sources[list(rows)], self.targets[list(rows)]
+        index = torch.tensor(rows, dtype=torch.long, device=self.device)
+        self.sources, self.targets = self.sources[index], self.targets[index]
 
 
-def as_array(logits: Tensor) -> NDArray[Any]:
-    """Logits as an array, in float32 if they are in half precision, which suffices for products, not probabilities."""
-    return at_least_float32(logits).cpu().numpy()
+def device_of(model: Transformer) -> torch.device:
+    """Where a model's weights are."""
+    return model.output_projection.weight.device
 
 
-def at_least_float32(logits: Tensor) -> Tensor:
-    """Logits converted to float32 if in half precision, which suffices for products, but not for probabilities."""
-    return logits.to(torch.promote_types(logits.dtype, torch.float32))
+def padded_on(device: torch.device, sentences: Sequence[Sequence[int]], pad: int) -> Tensor:
+    """The ids of several sentences as one tensor on a device, padded on the right."""
+    return torch.from_numpy(padded(sentences, pad)).to(device)
 
 
 def score(

@@ -9,14 +9,18 @@ from glassformer.model.attention import KeyValues
 from glassformer.model.dims import Bool, Float, Int, Tensor
 
 INITIAL_CAPACITY = 16
-"""Number of positions that a new KV cache has memory for."""
+"""Number of positions that a new KV cache has memory for, unless more are announced."""
 
 
 class KVCache:
-    """KV cache of one layer, in buffers with spare capacity: a step writes in place and does not copy."""
+    """KV cache of one layer, in buffers with spare capacity: a step writes in place and does not copy.
 
-    def __init__(self) -> None:
+    `capacity`: number of positions to have memory for from the start.
+    """
+
+    def __init__(self, capacity: int = INITIAL_CAPACITY) -> None:
         self.length = 0
+        self.capacity = capacity
         self._buffers: KeyValues | None = None
 
     def extend(self, new: KeyValues) -> KeyValues:
@@ -30,7 +34,7 @@ class KVCache:
 
     def reorder(self, rows: Int[Tensor, " R"]) -> "KVCache":
         """A cache of the given rows, in that order; a row may occur several times, or not at all."""
-        reordered = KVCache()
+        reordered = KVCache(self.capacity)
         if self._buffers is not None:
             k, v = (buffer[:, :, : self.length].index_select(0, rows) for buffer in self._buffers)
             reordered.extend(KeyValues(k, v))
@@ -41,8 +45,9 @@ class KVCache:
         needed = self.length + more
         if self._buffers is None or self._buffers.k.shape[2] < needed:
             # Doubling: each position is moved less than twice on average, however long the sentence grows.
-            capacity = max(INITIAL_CAPACITY, 1 << (needed - 1).bit_length())
-            k, v = (new.k.new_empty(batch, heads, capacity, d_head) for _ in range(2))
+            if self.capacity < needed:
+                self.capacity = 1 << (needed - 1).bit_length()
+            k, v = (new.k.new_empty(batch, heads, self.capacity, d_head) for _ in range(2))
             if self._buffers is not None:
                 k[:, :, : self.length] = self._buffers.k[:, :, : self.length]
                 v[:, :, : self.length] = self._buffers.v[:, :, : self.length]

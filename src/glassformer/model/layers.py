@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from glassformer.model.attention import Attention, KeyValues
 from glassformer.model.config import ModelConfig
-from glassformer.model.decoder_state import KVCache, Past, RecurrentState
+from glassformer.model.decoder_state import INITIAL_CAPACITY, KVCache, Past, RecurrentState
 from glassformer.model.dims import Bool, Float, Tensor
 from glassformer.model.dropout import dropout
 from glassformer.model.positions import relative_bias
@@ -192,6 +192,6 @@ class DecoderLayer(nn.Module):
         y = self.feed_forward(self.feed_forward_norm.before(x))
         return self.hidden(self.feed_forward_norm.after(x, y))
 
-    def empty_state(self) -> Past:
-        """The state of this layer before the first position."""
-        return RecurrentState() if self.recurrent else KVCache()
+    def empty_state(self, capacity: int = INITIAL_CAPACITY) -> Past:
+        """The state of this layer before the first position, with memory for some positions."""
+        return RecurrentState() if self.recurrent else KVCache(capacity)

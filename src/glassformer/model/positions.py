@@ -135,4 +135,4 @@ def cached_table(make: Callable[..., Floats], rows: int, like: Tensor, *options:
 @functools.lru_cache(maxsize=64)
 @torch.inference_mode(False)  # a table first made while translating must also work in training
 def _cached(make: Callable[..., Floats], rows: int, dtype: torch.dtype, device: torch.device, *options: Any) -> Tensor:
-    return torch.from_numpy(make(rows, *options)).to(device, dtype)
+    return torch.from_numpy(make(rows, *options)).to(dtype).to(device)  # first the type: MPS has no float64

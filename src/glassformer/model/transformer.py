@@ -7,7 +7,7 @@ from glassformer.errors import InputError
 from glassformer.model.attention import check_mask
 from glassformer.model.config import ModelConfig
 from glassformer.model.decoder import Decoder
-from glassformer.model.decoder_state import DecoderState
+from glassformer.model.decoder_state import INITIAL_CAPACITY, DecoderState
 from glassformer.model.dims import Bool, Float, Int, Tensor
 from glassformer.model.encoder import Encoder
 from glassformer.model.init import initialise
@@ -77,14 +77,22 @@ class Transformer(nn.Module):
         return hidden * self.config.d_model**-0.5 if self.config.scale_output else hidden
 
     @torch.no_grad()
-    def start(self, source_ids: Int[Tensor, "B S"], source_visible: Bool[Tensor, "B S"] | None = None) -> DecoderState:
-        """Encode the source and compute every decoder layer's K and V of the memory: the state for the first `step`."""
+    def start(
+        self,
+        source_ids: Int[Tensor, "B S"],
+        source_visible: Bool[Tensor, "B S"] | None = None,
+        capacity: int = INITIAL_CAPACITY,
+    ) -> DecoderState:
+        """Encode the source and compute every decoder layer's K and V of the memory: the state for the first `step`.
+
+        `capacity`: number of target positions that the caches have memory for; they grow beyond it.
+        """
         visible = self.visible(source_ids) if source_visible is None else source_visible
         memory = _without_padding(self.encode(source_ids, visible), visible)
         return DecoderState(
             source=self.decoder.source_keys_values(memory),
             source_visible=visible,
-            past=[layer.empty_state() for layer in self.decoder.layers],
+            past=[layer.empty_state(capacity) for layer in self.decoder.layers],
         )
 
     @torch.no_grad()

@@ -17,10 +17,18 @@ if TYPE_CHECKING:
 class ModelWeights:
     """A model's configuration and its weights as NumPy arrays by name; the PyTorch model is built when first used."""
 
-    def __init__(self, config: ModelConfig, tensors: dict[str, SavedTensor], network: "Transformer | None" = None):
+    def __init__(
+        self,
+        config: ModelConfig,
+        tensors: dict[str, SavedTensor],
+        network: "Transformer | None" = None,
+        device: str = "cpu",
+    ) -> None:
         self.config = config
         self.tensors = tensors
         """Every weight, under its first name if it is shared; all have the same floating-point type."""
+        self.device = device
+        """The device of the PyTorch model."""
         self._network = network
         self._lock = threading.Lock()
 
@@ -30,7 +38,13 @@ class ModelWeights:
         if isinstance(model, ModelWeights):
             return model
         tensors = {name: saved_tensor(weight) for name, weight in model.named_parameters()}
-        return cls(model.config, tensors, model)
+        return cls(model.config, tensors, model, str(model.output_projection.weight.device))
+
+    def on(self, device: str) -> "ModelWeights":
+        """The same weights, whose PyTorch model is on this device: `cuda` is any GPU."""
+        if device in (self.device, self.device.partition(":")[0]):
+            return self
+        return ModelWeights(self.config, self.tensors, device=device)
 
     def get(self, name: str) -> NDArray[Any] | None:
         """A weight's numbers by any of its names; None if the model has no such weight."""
@@ -52,7 +66,7 @@ class ModelWeights:
 
     @property
     def network(self) -> "Transformer":
-        """The PyTorch model with these weights, in `eval` mode, which shares their memory; made when first used."""
+        """The PyTorch model of these weights, in `eval` mode, made when first used. On a CPU it shares their memory."""
         with self._lock:
             if self._network is None:
                 with explained():
@@ -82,7 +96,7 @@ def _network(weights: ModelWeights) -> "Transformer":
 
     with torch.device("meta"):  # shapes only: no memory is filled with values that would be replaced
         model = Transformer(weights.config)
-    tensors = {name: tensor.tensor() for name, tensor in weights.tensors.items()}
+    tensors = {name: tensor.tensor().to(weights.device) for name, tensor in weights.tensors.items()}
     model.load_state_dict(tensors, strict=False, assign=True)
     model.tie()  # assigning set only the first name of each shared weight
     model.requires_grad_()

@@ -170,9 +170,10 @@ def routes(state: ServerState) -> APIRouter:
         headers = {"cache-control": "private, no-cache", "etag": f'"{state.boot}"'}
         if request.headers.get("if-none-match") == headers["etag"]:
             return Response(status_code=304, headers=headers)
-        values, use_half = parameter.detach(), flag("half", half)
+        weight, use_half = parameter.detach(), flag("half", half)
 
         def work() -> bytes:
+            values = weight.cpu()
             part = cut(values, rows, cols, state.limits.answer_bytes) if to is None else summary(values, to)
             return safetensors_bytes({f"{PARAMETER_PREFIX}{name}": as_float16(part) if use_half else part})
 

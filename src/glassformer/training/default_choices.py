@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.data import TokenizerSettings, epoch_batches
+from glassformer.engine.devices import chosen_device
 from glassformer.training.run_resources import choose_ranks
 from glassformer.training.run_settings import RunSettings
 
@@ -33,7 +34,7 @@ def choose_model(model: dict[str, Any], pairs: int) -> dict[str, Any]:
 def choose_training(settings: RunSettings, pairs: int, lengths: NDArray[np.int64], parameters: int) -> RunSettings:
     """The settings with every open option of training and validation filled in."""
     training, validation = settings.training, settings.validation
-    ranks = training.ranks or choose_ranks(parameters)
+    ranks = training.ranks or choose_ranks(parameters, chosen_device(training.device))
     micro_batches = training.micro_batches or max(1, min(ranks, training.batch_tokens // 512))
     updates = training.updates
     if updates is None:

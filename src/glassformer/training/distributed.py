@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-from glassformer.errors import GlassformerError
+from glassformer.engine.devices import chosen_device
+from glassformer.errors import GlassformerError, SettingsError
 from glassformer.training.run_resources import threads_for
 from glassformer.training.stop_signals import POLL_SECONDS, delayed_signals, interruptible
 
@@ -74,11 +75,13 @@ def under_torchrun() -> bool:
 
 
 @contextlib.contextmanager
-def torchrun_group() -> Iterator[ProcessGroup]:
-    """The process group that torchrun set up, on GPUs if there are any."""
+def torchrun_group(device_name: str = "auto") -> Iterator[ProcessGroup]:
+    """The process group that torchrun set up, each rank on a GPU of its own if the device is `cuda`."""
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if (chosen := chosen_device(device_name)) not in ("cpu", "cuda"):
+        raise SettingsError(f"Under torchrun each process takes a GPU of its own: use the device cuda, not {chosen}.")
     device = CPU
-    if torch.cuda.is_available():
+    if chosen == "cuda":
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
         torch.cuda.set_device(device)
     # Flags and counts are CPU tensors even where gradients are on GPUs, so both backends are needed.
@@ -90,15 +93,15 @@ def torchrun_group() -> Iterator[ProcessGroup]:
 
 
 @contextlib.contextmanager
-def local_group(size: int, run_directory: Path) -> Iterator[ProcessGroup]:
+def local_group(size: int, run_directory: Path, device: str = "cpu") -> Iterator[ProcessGroup]:
     """Start `size` - 1 helper processes on this machine; the group of them and this one, each with its share of cores.
 
-    The helpers are fresh interpreters that open the run by its directory; they end with the block or this process.
+    Several processes compute on the CPU, a single one on the device. The helpers are fresh interpreters that open the
+    run by its directory; they end with the block or this process.
     """
-    device = torch.device("cuda") if size == 1 and torch.cuda.is_available() else CPU
     torch.set_num_threads(threads_for(size))
     if size == 1:
-        yield ProcessGroup(device=device)
+        yield ProcessGroup(device=torch.device(device))
         return
     with (
         tempfile.TemporaryDirectory(prefix="glassformer-") as rendezvous,

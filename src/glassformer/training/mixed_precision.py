@@ -19,8 +19,9 @@ def chosen_dtype(precision: str, device: torch.device) -> torch.dtype | None:
     if precision == "auto":
         if device.type == "cuda":
             fast = torch.cuda.is_bf16_supported()
-        else:  # without these instructions bfloat16 is emulated, and slow
-            fast = torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
+        else:  # without these instructions bfloat16 is emulated, and slow; on MPS it was not measured
+            instructions = torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
+            fast = device.type == "cpu" and instructions
         precision = "bfloat16" if fast else "float32"
     return torch.bfloat16 if precision == "bfloat16" else None
 

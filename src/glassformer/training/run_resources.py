@@ -15,13 +15,13 @@ MAX_RANKS = 8
 BYTES_PER_PARAMETER = 20  # in float32: the weight, its gradient, Adam's two moments, the moving average
 
 
-def choose_ranks(parameters: int) -> int:
+def choose_ranks(parameters: int, device: str = "cpu") -> int:
     """Number of processes (ranks) for a run: one on a GPU; on a CPU one per core, as far as memory allows.
 
     Single-threaded processes wait for each other once per update, threads at every product; on two cores that is about
     as fast as threads, and sometimes faster (docs/results.md). But each process has its own copy of the model.
     """
-    if torch.cuda.is_available():
+    if device != "cpu":
         return 1
     return max(1, min(MAX_RANKS, cores(), total_memory() // 2 // (BYTES_PER_PARAMETER * parameters)))
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from glassformer.data import TokenizerSettings
+from glassformer.engine.devices import DeviceName
 from glassformer.evaluation import Tokenization
 from glassformer.settings import Settings
 from glassformer.training.learning_rate_schedule import Decay
@@ -92,6 +93,8 @@ class TrainingSettings(Settings):
     """Number of validations that `average = "last"` takes the mean over."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Mixed precision: "bfloat16" computes matrix products in half the bits; "auto" does so where that is faster."""
+    device: DeviceName = "auto"
+    """Device: "auto" for a CUDA GPU if there is one, else the CPU; or "cpu", "cuda" ("cuda:1" and so on), "mps"."""
     ranks: Count | None = None
     """Number of processes that share the work on this machine; chosen when left out. Under torchrun, its world size."""
     log_every: Count = 50

@@ -25,22 +25,25 @@ from glassformer.data.corpus import Watch, unwatched
 from glassformer.data.dev_split import CorpusSample, read_samples
 from glassformer.data.token_store import read_store
 from glassformer.data.tokenizer import train_tokenizer
+from glassformer.engine.devices import chosen_device
 from glassformer.errors import DirectoryError, GlassformerError, SettingsError
 from glassformer.loading import open_model
 from glassformer.model import ModelConfig, Transformer, n_parameters, preset
 from glassformer.model_location import checkpoint_directories
 from glassformer.training.checkpoint import STATE, TrainingState, remove_leftovers
 from glassformer.training.default_choices import choose_model, choose_tokenizer, choose_training
+from glassformer.training.distributed import under_torchrun
 from glassformer.training.run_corpora import Corpora, dev_sample, log_findings, read_dev, scan_corpora, write_dev
 from glassformer.training.run_resources import check_memory
-from glassformer.training.run_settings import RunSettings
+from glassformer.training.run_settings import RunSettings, TrainingSettings
 from glassformer.training.stop_signals import interruptible
 
 RUN, LOCK, TOKENIZER, DATA = "run.toml", ".lock", "tokenizer", "data"
 LOCKED_BYTE = 2**30  # of the lock file, on Windows: beyond its text, which others may then read
 MAX_TOKENIZER_PAIRS = 200_000  # that the tokenizer is trained on: more would only cost memory
 CHANGEABLE_ON_RESUME = {
-    "training.save_minutes", "training.keep", "training.updates", "training.ranks", "validation.patience"
+    "training.save_minutes", "training.keep", "training.updates", "training.ranks", "training.device",
+    "validation.patience"
 }  # fmt: skip
 
 Log = Callable[[str], None]
@@ -106,12 +109,14 @@ def prepare_run(table: dict[str, Any], log: Log, watch: Watch = unwatched) -> It
         saved = RunSettings.read(directory / RUN)
         _check_unedited(saved, directory)
         settings = _resumed_settings(requested, table, saved, directory, log)
+        _check_device(settings.training)
         corpora = scan_corpora(settings, watch)
         with _locked(directory):
             remove_leftovers(directory)
             replace_file(directory / RUN, settings.as_toml().encode())  # the other ranks read them there
             yield _resumed_run(directory, settings, corpora)
         return
+    _check_device(requested.training)
     corpora = scan_corpora(requested, watch)
     base = _checked_model(requested)
     _check_directory(directory)
@@ -144,6 +149,16 @@ def fixed_settings(settings: RunSettings) -> dict[str, Any]:
         options = {f"{section}.{name}": option for name, option in value.items()} if isinstance(value, dict) else None
         fixed |= {section: value} if options is None else options
     return {name: value for name, value in fixed.items() if name not in CHANGEABLE_ON_RESUME}
+
+
+def _check_device(training: TrainingSettings) -> None:
+    """Refuse a device that is not there, or that the processes of this machine cannot share."""
+    chosen_device(training.device)
+    if training.device not in ("auto", "cpu") and (training.ranks or 1) > 1 and not under_torchrun():
+        raise SettingsError(
+            f"training.ranks = {training.ranks} are processes on the CPU, and training.device is {training.device}: "
+            "set training.ranks=1, or start one process per GPU with torchrun."
+        )
 
 
 def _check_unedited(settings: RunSettings, directory: Path) -> None:

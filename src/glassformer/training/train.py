@@ -7,12 +7,14 @@ from typing import Any
 
 from glassformer.atomic_directory import verify
 from glassformer.data.corpus import Watch, unwatched
+from glassformer.engine.devices import chosen_device
 from glassformer.errors import DirectoryError, GlassformerError
 from glassformer.model_location import checkpoint_directories
 from glassformer.training.distributed import ProcessGroup, local_group, torchrun_group, under_torchrun
 from glassformer.training.progress_listener import ProgressListener
 from glassformer.training.run_report import REPORT, write_report
 from glassformer.training.run_resources import keep_memory
+from glassformer.training.run_settings import RunSettings
 from glassformer.training.run_setup import Run, open_run, prepare_run
 from glassformer.training.training_loop import Trainer
 
@@ -42,12 +44,15 @@ def _train_locally(options: dict[str, Any], listener: ProgressListener, watch: W
             listener.message(f"{run.directory} is already finished: {report['ended']}.")
             _report_damage(run.directory, listener)
             return report
-        with local_group(run.settings.training.ranks or 1, run.directory) as group:
+        training = run.settings.training
+        with local_group(training.ranks or 1, run.directory, chosen_device(training.device)) as group:
             return train_as_rank(run, group, listener) or {}
 
 
 def train_as_rank(run: Run, group: ProcessGroup, listener: ProgressListener) -> dict[str, Any] | None:
     """Train as one rank (process) of the run; rank 0 returns the report."""
+    if group.device.type != "cpu":
+        listener.message(f"Training on {group.device}.")
     trainer = Trainer(run, group, listener)
     trainer.train()
     results = trainer.final_scores()
@@ -85,7 +90,8 @@ def _report_damage(run_directory: Path, listener: ProgressListener) -> None:
 
 
 def _train_under_torchrun(options: dict[str, Any], listener: ProgressListener, watch: Watch) -> dict[str, Any]:
-    with torchrun_group() as group, contextlib.ExitStack() as stack:
+    device = RunSettings(**options).training.device
+    with torchrun_group(device) as group, contextlib.ExitStack() as stack:
         options = options | {"training": {"ranks": group.size} | options.get("training", {})}
         run, failure = None, None
         if group.is_main:  # prepares the run while the other ranks wait

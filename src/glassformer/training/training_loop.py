@@ -163,7 +163,7 @@ class Trainer:
                 value = self.loss(batch)
                 # DDP averages over the ranks; this makes it the mean over the tokens of all ranks.
                 (value * (weight * self.group.size / tokens)).backward()
-            loss += weight * value.detach().double().cpu()
+            loss += weight * value.detach().cpu().double()  # MPS has no float64
         total: float = self.group.sum(loss).item()
         return total
 

@@ -26,7 +26,7 @@ class MovingAverage:
 def mean(models: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     """The mean of several models' weights, computed in double precision."""
     return {
-        name: torch.stack([weights[name].double() for weights in models]).mean(0).to(first.dtype)
+        name: torch.stack([weights[name].cpu().double() for weights in models]).mean(0).to(first.dtype)
         for name, first in models[0].items()
     }
 

@@ -11,6 +11,7 @@ from glassformer.errors import SettingsError
 
 if TYPE_CHECKING:
     from glassformer.engine import EngineOptions
+    from glassformer.translator import Translator
 
 Choice = TypeVar("Choice", bound=str)
 
@@ -63,6 +64,15 @@ EngineName = Annotated[
     str,
     _speed_option(
         "--engine", metavar="NAME", help="Inference engine: fast (compiled C), plain (readable PyTorch) or ctranslate2."
+    ),
+]
+DeviceOption = Annotated[
+    str,
+    _speed_option(
+        "--device",
+        metavar="NAME",
+        help="Where to compute: cpu, cuda (or cuda:1 and so on), mps, or auto for a CUDA GPU if there is one. A GPU "
+        "needs PyTorch.",
     ),
 ]
 PrecisionName = Annotated[
@@ -124,10 +134,19 @@ def engine_from(
     positions: int | None = None,
     exact: bool = False,
     shortlist: bool | None = None,
+    device: str = "cpu",
 ) -> "EngineOptions":
     """The engine options of the command line; those not given keep their defaults."""
     from glassformer.engine import EngineOptions
 
     given: dict[str, Any] = {"workers": workers, "sentences": sentences, "positions": positions, "shortlist": shortlist}
     given = {name: value for name, value in given.items() if value is not None}
-    return EngineOptions(engine=engine, precision=precision, exact=exact, **given)  # type: ignore[arg-type]
+    return EngineOptions(engine=engine, precision=precision, exact=exact, device=device, **given)  # type: ignore[arg-type]
+
+
+def report_device(requested: str, translator: "Translator") -> None:
+    """Say on stderr which engine and device answer, if a device was asked for."""
+    if requested != "cpu":
+        from glassformer.engine import describe_engine
+
+        typer.echo(f"Computing with {describe_engine(translator.engine)}.", err=True)

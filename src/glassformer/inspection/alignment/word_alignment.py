@@ -12,7 +12,7 @@ from glassformer.decoding.alignment_choice import AlignmentHead, AlignmentHeads,
 from glassformer.decoding.attention_links import Floats, Link, by_words, word_links
 from glassformer.decoding.batch_limits import batches_by_cost
 from glassformer.decoding.step_model import padded
-from glassformer.engine.torch_step_model import at_least_float32
+from glassformer.engine.tensor_next_tokens import at_least_float32
 from glassformer.inspection.tracing.record import record
 from glassformer.model import Transformer
 

@@ -12,7 +12,8 @@ from torch.nn import functional as F
 from glassformer.decoding import Beam, Request, search
 from glassformer.decoding.batch_limits import batches_by_cost
 from glassformer.decoding.step_model import padded
-from glassformer.engine.torch_step_model import PlainStepModel, at_least_float32
+from glassformer.engine.tensor_next_tokens import at_least_float32
+from glassformer.engine.torch_step_model import PlainStepModel
 from glassformer.errors import InputError
 from glassformer.inspection.interventions.changes import ReplaceMatrices, apply, attention_at, attentions
 from glassformer.inspection.interventions.weight_sharing_copy import weight_sharing_copy
@@ -238,7 +239,9 @@ def _shared(model: Transformer, at: str, letter: str) -> list[str]:
 
 def _cosines(model: Transformer, one: str, other: str) -> tuple[float, float]:
     def cosine(letter: str) -> float:
-        first, second = (getattr(attention_at(model, at), f"{letter}_proj").weight.double() for at in (one, other))
+        first, second = (
+            getattr(attention_at(model, at), f"{letter}_proj").weight.cpu().double() for at in (one, other)
+        )
         return float(F.cosine_similarity(first.flatten(), second.flatten(), dim=0))
 
     return cosine("k"), cosine("v")
@@ -254,15 +257,15 @@ def _recomputed(
     for source, target in zip(sources, targets, strict=True):
         with record(copy, "memory", "decoder.*.cross_attention.k", "decoder.*.cross_attention.v") as recording:
             copy(*batch_of_one(copy, source, target))
-        first = recording[f"{cross(0)}.k"].double()
+        first = recording[f"{cross(0)}.k"].cpu().double()
         squared_norm += float(first.square().sum())
         for i in range(depth):
             for number, letter in enumerate("kv"):
                 used = recording[f"{cross(i)}.{letter}"]
                 recomputed = projected(model, cross(i), letter, recording["memory"])
-                difference = float((used.double() - recomputed).abs().max())
+                difference = float((used.cpu().double() - recomputed).abs().max())
                 differences[i][number] = max(differences[i][number], difference)
-            squared_distance[i] += float((recording[f"{cross(i)}.k"].double() - first).square().sum())
+            squared_distance[i] += float((recording[f"{cross(i)}.k"].cpu().double() - first).square().sum())
     from_first = [(squared / squared_norm) ** 0.5 if squared_norm else 0.0 for squared in squared_distance]
     return [(k, v) for k, v in differences], from_first
 
@@ -270,5 +273,5 @@ def _recomputed(
 def projected(model: Transformer, at: str, letter: str, memory: Tensor) -> Tensor:
     """memory × W_K + b_K (or W_V, b_V) of an attention, split into heads, in float64."""
     projection = getattr(attention_at(model, at), f"{letter}_proj")
-    bias = None if projection.bias is None else projection.bias.double()
-    return split_heads(F.linear(memory.double(), projection.weight.double(), bias), model.config.n_heads)
+    bias = None if projection.bias is None else projection.bias.cpu().double()
+    return split_heads(F.linear(memory.cpu().double(), projection.weight.cpu().double(), bias), model.config.n_heads)

@@ -42,7 +42,7 @@ def whose_keys_and_values(model: Transformer, source: Tensor) -> str:
 
 
 def _greedy(model: Transformer, source: Tensor) -> Tensor:
-    target = torch.full((1, 1), model.config.bos_id)
+    target = source.new_full((1, 1), model.config.bos_id)
     state = model.start(source)
     while target[0, -1] != model.config.eos_id and target.shape[1] <= 2 * source.shape[1] + 10:
         newest = model.step(target[:, -1:], state)[:, -1:].argmax(dim=-1)

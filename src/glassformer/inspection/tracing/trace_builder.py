@@ -1,6 +1,6 @@
 """Builds traces: a search that keeps its tree, then one forward pass over the target with every tap recorded."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -9,7 +9,8 @@ import torch
 from glassformer import __version__, decoding
 from glassformer.decoding import Beam, Request, SearchSettings
 from glassformer.decoding.search_tree import SearchTree, search_tree
-from glassformer.engine.torch_step_model import PlainStepModel, UncachedStepModel, at_least_float32
+from glassformer.engine.tensor_next_tokens import at_least_float32
+from glassformer.engine.torch_step_model import PlainStepModel, UncachedStepModel
 from glassformer.errors import InputError
 from glassformer.inspection.interventions.changes import (
     AnyChange,
@@ -95,7 +96,8 @@ def trace(
         axes=axes,
         same=same,
     )
-    return in_memory(about, tensors, tree, {name: weight.detach() for name, weight in model.named_parameters()})
+    weights = {name: weight.detach() for name, weight in model.named_parameters()}
+    return in_memory(about, on_cpu(tensors), tree, on_cpu(weights))
 
 
 def shared_parameters(model: Transformer) -> dict[str, str]:
@@ -103,9 +105,14 @@ def shared_parameters(model: Transformer) -> dict[str, str]:
     first: dict[int, str] = {}
     shared = {}
     for name, weight in model.named_parameters(remove_duplicate=False):
-        if first.setdefault(weight.data_ptr(), name) != name:
-            shared[name] = first[weight.data_ptr()]
+        if first.setdefault(id(weight), name) != name:
+            shared[name] = first[id(weight)]
     return shared
+
+
+def on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors where a trace has them, whatever device the model is on."""
+    return {name: x.cpu() for name, x in tensors.items()}
 
 
 @torch.no_grad()
