@@ -97,7 +97,7 @@ def _translations(
         return lines
     translator = load(name, search=search, engine=engine, max_tokens=split_at)
     translations: list[str] = []
-    with ProgressCounter(f"Translated by {name}:") as counter:
+    with ProgressCounter(f"Translated by {name}:", total=len(texts)) as counter:
         for group in groups_of(texts, SENTENCES_PER_GROUP):
             translations += map(one_line, translator.translate(group))
             counter.add(len(group))

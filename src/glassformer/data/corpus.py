@@ -17,11 +17,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
+from glassformer.data.other_formats import SNIFFED_BYTES, refuse_other_formats
 from glassformer.errors import DataError
 
 MAX_LINE_BYTES = 2**20  # a file without line ends must not fill the memory
 BOM = b"\xef\xbb\xbf"
-UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Pair(NamedTuple):
@@ -149,15 +149,13 @@ def read_lines(path: Path, digest: Digest | None = None) -> Iterator[str]:
 
     After the last line, `digest` has been updated with all bytes of the file, as they are on disk.
     """
-    with _open(path, digest) as file:
+    with open_text(path, digest) as file:
         for number, raw in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), start=1):
             if len(raw) > MAX_LINE_BYTES:
                 raise DataError(
                     f"{path}, line {number} is longer than {MAX_LINE_BYTES:,} bytes. Expected one sentence per line."
                 )
             line = (raw.removeprefix(BOM) if number == 1 else raw).removesuffix(b"\n")
-            if number == 1 and line.startswith(UTF_16):
-                raise DataError(f"{path} is UTF-16: convert it first, with `iconv -f UTF-16 -t UTF-8`.")
             try:
                 yield line.removesuffix(b"\r").decode("utf-8")
             except UnicodeDecodeError as error:
@@ -170,7 +168,7 @@ def read_lines(path: Path, digest: Digest | None = None) -> Iterator[str]:
 def count_lines(path: Path) -> int:
     """The number of lines, the last one with or without its \\n; an empty file is an error."""
     count, last = 0, b"\n"
-    with _open(path) as file:
+    with open_text(path) as file:
         while block := file.read(2**20):
             count += block.count(b"\n")
             last = block[-1:]
@@ -181,12 +179,14 @@ def count_lines(path: Path) -> int:
 
 
 @contextmanager
-def _open(path: Path, digest: Digest | None = None) -> Iterator[BinaryIO]:
-    """The file as a binary stream, decompressed if it ends in .gz; every read error names the file."""
+def open_text(path: Path, digest: Digest | None = None) -> Iterator[BinaryIO]:
+    """A text file as a binary stream, decompressed if it ends in .gz; every read error names the file."""
     try:
         with path.open("rb") as file:
             stored = file if digest is None else io.BufferedReader(_DigestedFile(file, digest), 2**16)
-            yield io.BufferedReader(gzip.GzipFile(fileobj=stored)) if path.suffix == ".gz" else stored
+            text = io.BufferedReader(gzip.GzipFile(fileobj=stored)) if path.suffix == ".gz" else stored
+            refuse_other_formats(text.peek(SNIFFED_BYTES), str(path))
+            yield text
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path} is damaged or truncated: {str(error).rstrip('.')}. Download it again.") from None
     except OSError as error:
