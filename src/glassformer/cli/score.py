@@ -32,7 +32,7 @@ def score(
     from glassformer.decoding import Beam
     from glassformer.loading import load
 
-    data = corpus(source, target)
+    data = corpus(source, target, "--target")
     pair_count = data.check()
     translator = load(model, search=Beam(length_penalty=length_penalty))
 

@@ -146,15 +146,16 @@ def translate(
     }
     search = _search_settings(beam, max(mbr or 1, n_best), length_penalty, sample, search_options)
     options = shared.engine_from(engine, precision, workers, batch_size, batch_tokens, exact, shortlist)
-    translator = load(
-        model,
-        *(ensemble_with or []),
-        search=search,
-        engine=options,
-        max_tokens=split_at,
-        source_language=source_language,
-        target_language=target_language,
-    )
+    with ProgressCounter("Reading the model,"):
+        translator = load(
+            model,
+            *(ensemble_with or []),
+            search=search,
+            engine=options,
+            max_tokens=split_at,
+            source_language=source_language,
+            target_language=target_language,
+        )
     if suppress:
         suppressed = search.model_copy(update={"suppress": translator.tokenizer.ids_of(suppress)})
         translator = translator.replace(search=suppressed)

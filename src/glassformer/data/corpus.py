@@ -131,15 +131,20 @@ def unwatched(pairs: Iterable[Pair], _: str) -> Iterable[Pair]:
     return pairs
 
 
-def corpus(source: str | os.PathLike[str], target: str | os.PathLike[str] | None = None) -> Corpus:
-    """The corpus in two parallel files, or in one .tsv or .jsonl file (each may end in .gz)."""
+def corpus(
+    source: str | os.PathLike[str], target: str | os.PathLike[str] | None = None, target_name: str = "the target file"
+) -> Corpus:
+    """The corpus in two parallel files, or in one .tsv or .jsonl file (each may end in .gz).
+
+    `target_name`: how an error calls the second file.
+    """
     path = Path(source)
     if target is not None:
         return TwoFiles(path, Path(target))
     if _format(path) not in (".tsv", ".jsonl"):
         raise DataError(
-            f"{path} is a single file, and its name ends neither in .tsv nor in .jsonl: give the target file as well, "
-            "or rename it to match its format."
+            f"{path} is a single file, and its name ends neither in .tsv nor in .jsonl: give {target_name} as well, or "
+            "rename it to match its format."
         )
     return OneFile(path)
 

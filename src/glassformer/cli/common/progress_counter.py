@@ -1,6 +1,7 @@
 """Progress of long work: one line on stderr, shown only on a terminal."""
 
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
@@ -12,11 +13,13 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 ITEMS_PER_REPORT = 500
+SECONDS_BEFORE_SHOWN = 1.0
 
 
 class ProgressCounter:
     """Progress line on a terminal with the number of items done and the rate; it is erased at the end.
 
+    It appears after `SECONDS_BEFORE_SHOWN`, so that short work neither flickers nor waits for the import of rich.
     With `beside_output`, shown only if stdout is not a terminal: there the output itself shows the progress.
     With `total`, the number of items expected and the time left are shown instead of the rate.
     """
@@ -29,23 +32,34 @@ class ProgressCounter:
         self.done = 0
         self._began, self._seconds = time.monotonic(), 0.0
         self._progress: Progress | None = None
+        self._lock, self._has_ended = threading.Lock(), False
         self._is_shown = is_shown and sys.stderr.isatty() and not (beside_output and sys.stdout.isatty())
 
     def __enter__(self) -> "ProgressCounter":
         self._began = time.monotonic()
         if self._is_shown:
-            from rich.console import Console
-            from rich.progress import Progress, SpinnerColumn, TextColumn
-
-            columns = (SpinnerColumn(), TextColumn("{task.description}"), _clock_column(self))
-            self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
-            self._task = self._progress.add_task(self._description(), total=None)
-            self._progress.start()
+            timer = threading.Timer(SECONDS_BEFORE_SHOWN, self._show)
+            timer.daemon = True
+            timer.start()
         return self
 
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import Progress, SpinnerColumn, TextColumn
+
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), _clock_column(self))
+        with self._lock:
+            if not self._has_ended:
+                progress = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
+                self._task = progress.add_task(self._description(), total=None)
+                progress.start()
+                self._progress = progress
+
     def __exit__(self, *error: object) -> None:
-        if self._progress is not None:
-            self._progress.stop()
+        with self._lock:
+            self._has_ended = True
+            if self._progress is not None:
+                self._progress.stop()
 
     def add(self, count: int) -> None:
         """Count further items as done."""
@@ -72,10 +86,11 @@ class ProgressCounter:
 
     def say(self, sentence: str) -> None:
         """Print a sentence that stays, above the progress line."""
-        if self._progress is None:
-            typer.echo(sentence, err=True)
-        else:
-            self._progress.console.print(sentence, markup=False, highlight=False)
+        with self._lock:
+            if self._progress is None:
+                typer.echo(sentence, err=True)
+            else:
+                self._progress.console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
 def _hours_minutes_seconds(seconds: float) -> str:
