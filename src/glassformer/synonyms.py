@@ -51,6 +51,7 @@ GROUPS = [
         "finetune fine-tune init-from start-from from pretrained warm-start checkpoint resume",
         "preset size arch architecture config model",
         "seed random-seed random-state",
+        "dry-run check estimate plan",
         "set option override",
         # Architecture
         "d-model dim hidden hidden-size embed-dim embedding-dim model-dim width hidden-dim dim-model",

@@ -113,7 +113,7 @@ def prepare_run(table: dict[str, Any], log: Log, watch: Watch = unwatched) -> It
         return
     corpora = scan_corpora(requested, watch)
     base = _checked_model(requested)
-    _check_directory(directory)
+    check_directory(directory)
     with _locked(directory):
         remove_leftovers(directory)
         yield _new_run(directory, requested, corpora, base, log, watch)
@@ -278,7 +278,7 @@ def _base_model(directory: Path, requested: TokenizerSettings | None) -> BaseMod
     return BaseModel(tokenizer, model)
 
 
-def _check_directory(directory: Path) -> None:
+def check_directory(directory: Path) -> None:
     """Check that a new run's directory is absent, empty, or left by an interrupted preparation."""
     if directory.is_dir():
         names = {path.name for path in directory.iterdir() if not path.name.startswith(BUILDING_PREFIX)}
