@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from glassformer.errors import DirectoryError, SettingsError
 from glassformer.settings import read_table
@@ -54,6 +54,20 @@ def replace_file(path: Path, contents: bytes) -> None:
         temporary.replace(path)
     except OSError as error:
         raise DirectoryError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Yield a file to write in; on success it replaces the file `path` atomically, else it is deleted."""
+    temporary = path.with_name(f".{path.name}-{uuid.uuid4().hex[:8]}")
+    try:
+        with temporary.open("wb") as file:
+            yield file
+        temporary.replace(path)
+    except OSError as error:
+        raise DirectoryError(f"{path} cannot be written: {error.strerror or error}.") from error
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def add_file(directory: Path, name: str, contents: bytes) -> None:

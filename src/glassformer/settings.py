@@ -3,7 +3,6 @@
 Independent of what the settings are for.
 """
 
-import difflib
 import json
 import re
 import reprlib
@@ -17,6 +16,7 @@ from typing import Any, Self, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from glassformer.errors import DirectoryError, SettingsError
+from glassformer.synonyms import closest
 
 _nested: ContextVar[bool] = ContextVar("nested", default=False)
 
@@ -198,9 +198,9 @@ def _sentence(location: Sequence[int | str], details: list[Any], settings: type[
     by_type = {detail["type"]: detail for detail in details}
     if "extra_forbidden" in by_type:
         *sections, name = location
-        closest = difflib.get_close_matches(str(name), _options(settings, sections), n=1)
-        suggestion = ".".join([*map(str, sections), *closest])
-        return f"There is no option {path!r}" + (f"; did you mean {suggestion!r}?" if closest else ".")
+        meant = closest(str(name), _options(settings, sections))
+        suggestion = ".".join([*map(str, sections), meant or ""])
+        return f"There is no option {path!r}" + (f"; did you mean {suggestion!r}?" if meant else ".")
     if "missing" in by_type:
         return f"The option {path!r} is missing."
     if "value_error" in by_type:  # from a validator of ours, already a sentence

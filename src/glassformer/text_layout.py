@@ -4,10 +4,19 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
 
+MAX_WIDTH = 96  # columns
+
 
 def paragraph(text: str) -> str:
     """One wrapped paragraph, at most 96 columns wide."""
-    return textwrap.fill(" ".join(text.split()), width=min(shutil.get_terminal_size().columns, 96))
+    return textwrap.fill(" ".join(text.split()), width=min(shutil.get_terminal_size().columns, MAX_WIDTH))
+
+
+def cut(text: str, indent: str = "") -> str:
+    """The text as one line of the terminal's width, at most 96 columns, after an indent; "(empty)" if it is blank."""
+    width = min(shutil.get_terminal_size().columns, MAX_WIDTH) - len(indent)
+    line = " ".join(text.split()) or "(empty)"
+    return indent + (line if len(line) <= width else line[: width - 1] + "…")
 
 
 def columns(rows: Iterable[Sequence[str]], align: str = "") -> str:

@@ -156,7 +156,7 @@ def test_what_cannot_be_asked_is_one_sentence(tmp_path, files):
     for arguments, message in (
         (["nowhere", *files[:4]], "There is no file or directory nowhere"),
         (["street", *files[:4], "--words", "letters"], "Unknown --words 'letters'; choose apart or spaces"),
-        (["street", "--source", files[1]], "give the target file as well"),
+        (["street", "--source", files[1]], "give --target as well"),
         (
             ["street", *files[:4], "--target-language", "de"],
             "does not support the language 'de': it was trained for one language pair",

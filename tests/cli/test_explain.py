@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shlex
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -27,27 +28,51 @@ class Done(NamedTuple):
 
 
 def explain(*arguments: str, columns: int = 80) -> Done:
-    """Run the command in this process, because there are many runs."""
+    return run_command("explain", *arguments, columns=columns)
+
+
+def run_command(*arguments: str, columns: int = 80) -> Done:
+    """Run a command in this process, because there are many runs."""
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.setenv("COLUMNS", str(columns))
-        patch.setattr(sys, "argv", ["glassformer", "explain", *arguments])
+        patch.setattr(sys, "argv", ["glassformer", *arguments])
         with pytest.raises(SystemExit) as left:
             main()
     return Done(int(left.value.code or 0), out.getvalue(), err.getvalue())
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_a_walk_fits_the_terminal(columns):
-    done = explain("street", SENTENCE, columns=columns)
+@pytest.mark.parametrize(("arguments", "query"), [([], "[8 ▁weil]"), (["--token", "it"], "[10 ▁it]")])
+def test_a_walk_fits_the_terminal(columns, arguments, query):
+    done = explain("street", SENTENCE, *arguments, columns=columns)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert max(map(len, done.stdout.splitlines())) <= min(columns, 100)
-    assert "[10 ▁it]" in done.stdout
+    assert query in done.stdout
     assert done.stdout.count("recomputed: differs by") == 9
     gaps = [float(line.split()[-1]) for line in done.stdout.splitlines() if "recomputed: differs by" in line]
     assert max(gaps) < 1e-5
     assert "-0.000" not in done.stdout
+
+
+def test_it_opens_where_the_pronoun_looks_back_at_its_noun():
+    found = json.loads(explain("street", SENTENCE, "--json").stdout)
+    assert (found["writes"], max(found["keys"], key=lambda key: key["weight"])["token"]) == ("es", "▁animal")
+    assert "▁es attends most to ▁animal: 99.9 %." in explain("street", SENTENCE).stdout.splitlines()[3]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--token", "it"], PRONOUN])
+def test_the_commands_to_try_next_run(arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shown = explain("street", SENTENCE, *arguments).stdout.partition("Try next")[2].replace("\\\n", "")
+    commands = [shlex.split(line)[1:] for line in shown.splitlines() if line.strip().startswith("glassformer")]
+    assert len(commands) == (2 if arguments is PRONOUN else 5)
+    for name, model_name, sentence, *options in commands:
+        assert (model_name, sentence) == ("street", "...")
+        page = ["--html", "page.html"] if name == "explore" else []
+        done = run_command(name, model_name, SENTENCE, *options, *page)
+        assert done.returncode == 0, done.stderr
 
 
 def test_a_walk_as_json_has_every_number():
@@ -74,6 +99,7 @@ def test_pronoun_resolution_as_text_and_json():
     assert done.returncode == 0, done.stderr
     assert max(map(len, done.stdout.splitlines())) <= 100
     text = " ".join(done.stdout.split())
+    assert text.startswith("This model resolves 'it' to 'animal'")  # the verdict first
     assert "This model resolves 'it' to 'animal'" in text
     assert "This model resolves 'it' to 'street'" in text
     found = json.loads(explain("street", SENTENCE, *PRONOUN, "--json").stdout)
@@ -171,7 +197,7 @@ PAGE = (ROOT / "docs/decoder-keys-and-values.md").read_text()
     ("page", "begin", "arguments"),
     [
         (PAGE, "40 sentences", ["--cross-attention"]),
-        (PRONOUN_PAGE, "The animal", [SENTENCE, "--pronoun", "it", "--swap", "tired=wide"]),
+        (PRONOUN_PAGE, "This model", [SENTENCE, "--pronoun", "it", "--swap", "tired=wide"]),
     ],
 )
 def test_the_pages_tables_are_what_the_command_prints(page, begin, arguments):

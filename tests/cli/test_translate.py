@@ -130,8 +130,9 @@ def test_a_line_of_a_megabyte_is_one_line(small):
     ("arguments", "stdin", "message"),
     [
         (["nowhere"], b"", "There is no file or directory nowhere"),
-        (["street", "absent.txt"], b"", "There is no file 'absent.txt'. To translate a single word, use a pipe"),
+        (["street", "absent.txt"], b"", "There is no file absent.txt. To translate this text itself, use a pipe"),
         (["street", "--top-k", "3"], b"a", "--top-k has no effect without --sample: add --sample"),
+        (["street", "--temperature", "2"], b"a", "--temperature has no effect without --sample: add --sample"),
         (["street", "--sample", "--diversity", "1"], b"a", "--diversity has no effect with --sample"),
         (["street", "--suppress", "notatoken"], b"a", "'notatoken' is not a token of this model"),
         (["street", "--temperature", "0", "--sample"], b"a", "temperature"),

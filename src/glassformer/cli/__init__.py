@@ -13,6 +13,7 @@ from glassformer import __version__
 from glassformer.cli.common.help_pages import PlainHelpCommand, PlainHelpGroup
 from glassformer.errors import GlassformerError
 from glassformer.extras import TRAINING, explained
+from glassformer.synonyms import closest
 
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # to find them, it reads the metadata of every package
 COMMANDS = {module.name.replace("_", "-"): module.name for module in iter_modules(__path__) if not module.ispkg}
@@ -25,6 +26,12 @@ class Commands(PlainHelpGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted(COMMANDS)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            meant = closest(args[0], COMMANDS)
+            ctx.fail(f"There is no command {args[0]!r}" + (f"; did you mean {meant!r}?" if meant else "."))
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:

@@ -69,7 +69,7 @@ def align(
     from glassformer.inspection.alignment.gold_links import WordSplitter, read_gold_links
     from glassformer.loading import load, open_model
 
-    data = corpus(source, target)
+    data = corpus(source, target, "--target")
     pair_count = data.check()
 
     def words_and_gold(tokenizer: "AnyTokenizer") -> "tuple[WordSplitter, list[Links] | None]":

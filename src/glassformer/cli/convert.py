@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glassformer.cli.common.progress_counter import ProgressCounter
 from glassformer.cli.common.search_options import AllowPickle, SourceLanguage, TargetLanguage
 from glassformer.errors import SettingsError
 
@@ -53,14 +54,15 @@ def convert(
     if sample_reference is not None and sample is None:
         raise SettingsError("--sample-reference has no effect without --sample: add --sample.")
     refuse_existing(target)
-    imported = open_imported(
-        source, allow_pickle=allow_pickle, source_language=source_language, target_language=target_language, heads=heads
-    )
+    languages = {"source_language": source_language, "target_language": target_language}
+    with ProgressCounter("Reading the model,"):
+        imported = open_imported(source, allow_pickle=allow_pickle, heads=heads, **languages)
     tokenizer = imported.tokenizer
-    taken = _shortlist(imported, sample, sample_reference) if shortlist else None
+    with ProgressCounter("Measuring the shortlist,"):
+        taken = _shortlist(imported, sample, sample_reference) if shortlist else None
     origin = f"{imported.family}, `{source.name}`"
     use = "ids" if tokenizer is None else "glassformer"
-    with building(target) as unfinished:
+    with ProgressCounter("Writing the model,"), building(target) as unfinished:
         write_model(imported.weights, unfinished)
         if tokenizer is not None:
             tokenizer.write(unfinished / "tokenizer")

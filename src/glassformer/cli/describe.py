@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glassformer.cli.common.progress_counter import ProgressCounter
 from glassformer.errors import DirectoryError
 from glassformer.text_layout import columns, paragraph
 
@@ -28,7 +29,8 @@ def describe(
     as_json: Annotated[bool, typer.Option("--json", help="Print configuration, parameters and taps as JSON.")] = False,
 ) -> None:
     """Show a model's configuration and the number of parameters of each part."""
-    transformer, shortlist = _open(model)
+    with ProgressCounter("Reading the model,"):
+        transformer, shortlist = _open(model)
     if as_json:
         use = {"shortlist": None if shortlist is None else _shortlist_json(shortlist)}
         typer.echo(json.dumps(_description_json(transformer) | use, indent=2))

@@ -33,8 +33,8 @@ def doctor(
     """
     from glassformer.data import corpus, diagnose
 
-    data = corpus(source, target)
-    test = None if test_source is None else corpus(test_source, test_target)
+    data = corpus(source, target, "--target")
+    test = None if test_source is None else corpus(test_source, test_target, "--test-target")
     diagnosis = diagnose(data, test, fix, with_progress)
     if as_json:
         typer.echo(json.dumps(asdict(diagnosis), indent=2))

@@ -62,7 +62,7 @@ def evaluate(
         raise SettingsError(
             f"--tokenize {tokenize!r} is not a sacrebleu tokenizer; choose one of {', '.join(TOKENIZATIONS)}."
         )
-    data = corpus(source, reference)
+    data = corpus(source, reference, "--reference")
     data.check()
     pairs = list(data)
     search = Beam(size=beam, length_penalty=length_penalty)
@@ -96,10 +96,10 @@ def _translations(
                 "translation per line, in the same order."
             )
         return lines
-    translator = load(name, search=search, engine=engine, max_tokens=split_at)
-    shared.report_device(engine.device, translator)
     translations: list[str] = []
-    with ProgressCounter(f"Translated by {name}:") as counter:
+    with ProgressCounter(f"Translated by {name}:", total=len(texts)) as counter:
+        translator = load(name, search=search, engine=engine, max_tokens=split_at)
+        shared.report_device(engine.device, translator)
         for group in groups_of(texts, SENTENCES_PER_GROUP):
             translations += map(one_line, translator.translate(group))
             counter.add(len(group))

@@ -2,22 +2,27 @@
 
 import itertools
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from glassformer.cli.common import search_options as shared
+from glassformer.cli.common.progress_counter import ProgressCounter
 from glassformer.errors import SettingsError
 
 if TYPE_CHECKING:
     from glassformer.inspection import Trace
+    from glassformer.inspection.explanation.attention_steps import AttentionWalk
     from glassformer.translator import Translator
 
 _walk_option, _pronoun_option, _cross_option = map(
     shared.panel, ("One attention head (the default)", "Pronoun resolution", "Cross-attention matrices")
 )
 DEFAULT_COUNT = 40
+MAX_COMMAND_WIDTH = 80
 OPTIONS_OF = {
     "walk": {"token", "at", "head", "target"},
     "pronoun": {"candidates", "swap", "target-pronouns", "nouns"},
@@ -95,8 +100,8 @@ def explain(
 ) -> None:
     """Explain a translation with the model's own numbers: attention, pronouns, cross-attention.
 
-    By default, every step of one attention head for one token, each recomputed from the numbers shown. The token is
-    "it" if the sentence has it; otherwise the one with the sharpest attention.
+    By default, every step of one attention head for one token, each recomputed from the numbers shown. Without --token,
+    --at and --head, it opens where the translation looks back at a word translated before, as a pronoun does.
     """
     if pronoun is not None and cross_attention:
         raise SettingsError("--pronoun and --cross-attention cannot be combined: choose one of them.")
@@ -109,16 +114,18 @@ def explain(
         raise SettingsError(f"Expected one sentence to explain, in quotes; there are {len(sentences)}.")
     if any(not text.strip() for text in sentences):
         raise SettingsError("The sentence is empty: there is nothing to explain.")
-    from glassformer.inspection import inspect
-    from glassformer.loading import load
+    with ProgressCounter("Reading the model,"):  # with PyTorch, which takes a second or two
+        from glassformer.inspection import inspect
+        from glassformer.inspection.explanation.attention_report import walk_json, walk_text
+        from glassformer.loading import load
 
-    translator = load(
-        model,
-        device=device,
-        source_language=source_language,
-        target_language=target_language,
-        allow_pickle=allow_pickle,
-    )
+        translator = load(
+            model,
+            device=device,
+            source_language=source_language,
+            target_language=target_language,
+            allow_pickle=allow_pickle,
+        )
     shared.report_device(device, translator)
     if cross_attention:
         sources, targets = read_sentences(model, sentences, source, target, count)
@@ -127,19 +134,30 @@ def explain(
         from glassformer.inspection.coreference.pronoun_report import pronoun_json, pronoun_text
 
         entries = split_at_commas(target_pronouns) or []
-        verdict = inspect(translator).resolve_pronoun(
-            sentences[0],
-            pronoun,
-            candidates=split_at_commas(candidates),
-            swap=None if swap is None else split_at_equals(swap, "--swap"),
-            pronouns=[entry for entry in entries if "=" not in entry],
-            own_pronouns=dict(split_at_equals(entry, "--target-pronouns") for entry in entries if "=" in entry),
-            nouns=split_at_commas(nouns),
-            tries=tries,
-        )
+        with ProgressCounter(f"Translating the sentence with other words, to resolve {pronoun!r},"):
+            verdict = inspect(translator).resolve_pronoun(
+                sentences[0],
+                pronoun,
+                candidates=split_at_commas(candidates),
+                swap=None if swap is None else split_at_equals(swap, "--swap"),
+                pronouns=[entry for entry in entries if "=" not in entry],
+                own_pronouns=dict(split_at_equals(entry, "--target-pronouns") for entry in entries if "=" in entry),
+                nouns=split_at_commas(nouns),
+                tries=tries,
+            )
         explanation = _json(pronoun_json(verdict)) if as_json else pronoun_text(verdict)
+        if not as_json:
+            swapped = (
+                {} if verdict.swap is None else {"the other sentence": f"what-if --replace {'='.join(verdict.swap)}"}
+            )
+            explanation += "\n\n" + next_text(model, swapped | {"one attention head, step by step": "explain"})
     else:
-        explanation = _walk(inspect(translator).trace(sentences[0], target), token, at, head, as_json)
+        with ProgressCounter("Tracing,"):
+            trace = inspect(translator).trace(sentences[0], target)
+            steps = _steps(trace, token, at, head)
+        explanation = _json(walk_json(trace, steps)) if as_json else walk_text(trace, steps)
+        if not as_json:
+            explanation += "\n\n" + _next(model, trace, steps)
     typer.echo(explanation)
 
 
@@ -156,13 +174,42 @@ def _json(table: dict[str, Any]) -> str:
     return json.dumps(table, indent=2, ensure_ascii=False)
 
 
-def _walk(trace: "Trace", token: str | None, at: str | None, head: int | None, as_json: bool) -> str:
-    from glassformer.inspection.explanation.attention_report import walk_json, walk_text
+def _steps(trace: "Trace", token: str | None, at: str | None, head: int | None) -> "AttentionWalk":
     from glassformer.inspection.explanation.attention_steps import walk
-    from glassformer.inspection.explanation.query_position import choose
+    from glassformer.inspection.explanation.query_position import choose, telling
 
-    steps = walk(trace, choose(trace, token, at, head))
-    return _json(walk_json(trace, steps)) if as_json else walk_text(trace, steps)
+    is_open = token is None and at is None and head is None
+    return walk(trace, telling(trace) if is_open else choose(trace, token, at, head))
+
+
+def _next(model: str, trace: "Trace", walk: "AttentionWalk") -> str:
+    """Commands that lead on from an attention head, with what each shows."""
+    from glassformer.inspection.explanation.token_lookup import is_word, plain
+
+    place = walk.place
+    here = f"--at {place.at} --head {place.head}"
+    best = max(walk.keys, key=lambda key: key.weight).piece
+    others = trace.target if place.stack == "encoder" else [best, *trace.source]
+    token = next((plain(piece) for piece in others if is_word(piece)), None)
+    commands = {
+        "another token": None if token is None else f"explain --token {shlex.quote(token)}",
+        "what the pronoun refers to": "explain --pronoun it" if re.search(r"\bit\b", trace.text) else None,
+        "the translation without this head": f"what-if --remove-head {place.at}:{place.head}",
+        "this head as a picture": f"figure attention head.svg {here}",
+        "all of it, in the browser": "explore",
+    }
+    return next_text(model, {meaning: command for meaning, command in commands.items() if command is not None})
+
+
+def next_text(model: str, commands: dict[str, str]) -> str:
+    """What to try next: each command below its meaning, with "..." for the sentence."""
+    lines = ['Try next ("..." is the sentence):']
+    for meaning, command in commands.items():
+        name, _, options = command.partition(" ")
+        begin = f'    glassformer {name} {shlex.quote(model)} "..."'
+        line = f"{begin} {options}".rstrip()
+        lines += [f"  {meaning}", *([line] if len(line) <= MAX_COMMAND_WIDTH else [f"{begin} \\", f"      {options}"])]
+    return "\n".join(lines)
 
 
 def split_at_commas(text: str | None) -> list[str] | None:
@@ -179,7 +226,6 @@ def split_at_equals(text: str, option: str) -> tuple[str, str]:
 
 
 def _cross_attention(translator: "Translator", sources: list[str], targets: list[str] | None, as_json: bool) -> str:
-    from glassformer.cli.common.progress_counter import ProgressCounter
     from glassformer.inspection.interventions.cross_attention_matrices import exchange_matrices
     from glassformer.inspection.interventions.cross_attention_report import answer_json, answer_text
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from glassformer.cli.common.progress_counter import ProgressCounter
 from glassformer.cli.common.search_options import Model, SourceLanguage, TargetLanguage, chosen
 from glassformer.cli.serve import run_server
 from glassformer.errors import InputError
@@ -67,8 +68,9 @@ def write_html(
     known_detail = chosen("--detail", detail, DETAILS)
     if sentence is None or not sentence.strip():
         raise InputError("--html needs a sentence to show: give it after the model, in quotes.")
-    trace = inspect(load(model, **languages)).trace(sentence, beam=beam)
-    trace.to_html(path, known_detail, name=Path(model).name, largest=None if large else MAX_PAGE_BYTES)
+    with ProgressCounter("Writing the page,"):
+        trace = inspect(load(model, **languages)).trace(sentence, beam=beam)
+        trace.to_html(path, known_detail, name=Path(model).name, largest=None if large else MAX_PAGE_BYTES)
     typer.echo(trace.translation)
     typer.echo(f"{path}: {path.stat().st_size:,} bytes; it opens in any browser and loads nothing from the network.")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glassformer.cli.common.benchmark_sentences import sentences
+from glassformer.cli.common.progress_counter import ProgressCounter
 from glassformer.cli.common.search_options import Model
 from glassformer.errors import InputError
 
@@ -58,10 +59,11 @@ def export(
     if quantization is not None and quantization not in QUANTIZATIONS:
         raise InputError(f"Unknown --quantization {quantization!r}; choose one of {', '.join(QUANTIZATIONS)}.")
     refuse_existing(target)
-    opened = open_model(model)
-    transformer, tokenizer = opened.model, opened.tokenizer
+    with ProgressCounter("Reading the model,"):
+        opened = open_model(model)
+        transformer, tokenizer = opened.model, opened.tokenizer
     sources = sentences(opened, text, count)
-    with building(target, checksummed=False) as unfinished:
+    with ProgressCounter("Writing and verifying,"), building(target, checksummed=False) as unfinished:
         label, outputs = _write(transformer, tokenizer, unfinished, to, quantization, sources)
         verdict = _verdict(outputs, quantization, tokenizer) if outputs else UNVERIFIED
         facts = {"format": label, "verification": verdict}

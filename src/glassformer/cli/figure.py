@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.cli.common.help_pages import AS_WRITTEN
+from glassformer.cli.common.progress_counter import ProgressCounter
 from glassformer.cli.common.search_options import Model, Sentence, SourceLanguage, TargetLanguage
 from glassformer.errors import GlassformerError, SettingsError
 from glassformer.figure_catalogue import VIEWS, options_for_view
@@ -68,15 +69,16 @@ def figure(
             "Give a view and a file after the sentence, such as `attention FILE.svg` or `story FILE.html`; or only "
             "--all DIR."
         )
-    from glassformer.inspection import inspect
-    from glassformer.inspection.figures import FigureOptions
-    from glassformer.inspection.figures import figure as draw
-    from glassformer.loading import load
-
     options: dict[str, Any] = {"at": at, "head": head, "token": token, "width": width, "dark": dark, "caption": caption}
-    FigureOptions(**options)  # reports wrong options before the model is read
-    translator = load(model, source_language=source_language, target_language=target_language)
-    trace = inspect(translator).trace(sentence, target, beam=beam)
+    with ProgressCounter("Tracing,"):
+        from glassformer.inspection import inspect
+        from glassformer.inspection.figures import FigureOptions
+        from glassformer.inspection.figures import figure as draw
+        from glassformer.loading import load
+
+        FigureOptions(**options)  # reports wrong options before the model is read
+        translator = load(model, source_language=source_language, target_language=target_language)
+        trace = inspect(translator).trace(sentence, target, beam=beam)
 
     if all_views is not None:
         _draw_all(trace, all_views, options)
@@ -84,12 +86,14 @@ def figure(
     assert view is not None
     assert out is not None
     if view == STORY:
-        trace.story(name=Path(model).name, dark=dark, at=at, head=head, token=token).save(out)
-        typer.echo(str(out))
-        return
-    picture = draw(trace, view, **options)
-    picture.save(out, scale)
-    typer.echo(picture.description)
+        with ProgressCounter("Drawing,"):
+            trace.story(name=Path(model).name, dark=dark, at=at, head=head, token=token).save(out)
+    else:
+        with ProgressCounter("Drawing,"):
+            picture = draw(trace, view, **options)
+            picture.save(out, scale)
+        typer.echo(picture.description)
+    typer.echo(f"Written to {out}{': open it in a browser' if view == STORY else ''}.")
 
 
 def _draw_all(trace: "Trace", directory: Path, options: dict[str, Any]) -> None:
@@ -100,11 +104,12 @@ def _draw_all(trace: "Trace", directory: Path, options: dict[str, Any]) -> None:
     make_directory(directory)
     for view in VIEWS:
         try:
-            figure(trace, view, **options_for_view(view, options)).save(directory / f"{view}.svg")
+            with ProgressCounter(f"Drawing {view},"):
+                figure(trace, view, **options_for_view(view, options)).save(directory / f"{view}.svg")
         except GlassformerError as error:
             typer.echo(f"{view}: {error}", err=True)
             continue
-        typer.echo(str(directory / f"{view}.svg"))
+        typer.echo(f"Written to {directory / view}.svg.")
 
 
 figure.__doc__ = f"{figure.__doc__}\n\n{AS_WRITTEN}The views:\n{VIEW_LIST}"

@@ -40,14 +40,14 @@ def score(
     from glassformer.decoding import Beam
     from glassformer.loading import load
 
-    data = corpus(source, target)
-    data.check()
+    data = corpus(source, target, "--target")
+    pair_count = data.check()
     translator = load(model, search=Beam(length_penalty=length_penalty), device=device)
     report_device(device, translator)
 
     def work(out: WholeLineWriter) -> None:
         log_probability, tokens = 0.0, 0
-        with ProgressCounter("Scored", beside_output=True) as counter:
+        with ProgressCounter("Scored", beside_output=True, total=pair_count) as counter:
             for group in groups_of(data, PAIRS_PER_GROUP):
                 scored = translator.score([pair.source for pair in group], [pair.target for pair in group])
                 log_probability += sum(sum(candidate.log_probabilities) for candidate in scored)

@@ -51,7 +51,7 @@ def shortlist(
     from glassformer.shortlist_making import measure_shortlist, measurement_text, sample_numbers
 
     require("sacrebleu")
-    data = corpus(source, target)
+    data = corpus(source, target, "--target")
     pair_count = data.check()
     opened = open_model(model)
     directory = opened.directory

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from glassformer.cli.common import search_options as shared
+from glassformer.cli.common.progress_counter import ProgressCounter
 
 
 def trace(
@@ -45,14 +46,15 @@ def trace(
 
     The result is one safetensors file; `glassformer.Trace.load` reads it lazily and without the model.
     """
-    from glassformer.inspection import inspect
-    from glassformer.inspection.tracing.trace_file import DETAILS
-    from glassformer.loading import load
+    with ProgressCounter("Tracing,"):
+        from glassformer.inspection import inspect
+        from glassformer.inspection.tracing.trace_file import DETAILS
+        from glassformer.loading import load
 
-    known_detail = shared.chosen("--detail", detail, DETAILS)
-    translator = load(model, source_language=source_language, target_language=target_language)
-    recorded = inspect(translator).trace(sentence, target, beam=beam, hypothesis=hypothesis, steps=steps)
-    recorded.save(out, known_detail, half, parameters or ())
+        known_detail = shared.chosen("--detail", detail, DETAILS)
+        translator = load(model, source_language=source_language, target_language=target_language)
+        recorded = inspect(translator).trace(sentence, target, beam=beam, hypothesis=hypothesis, steps=steps)
+        recorded.save(out, known_detail, half, parameters or ())
     typer.echo(recorded.translation)
     tree = f", {len(recorded.tree):,} hypotheses in the search tree" if recorded.tree else ""
     typer.echo(

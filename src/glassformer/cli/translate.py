@@ -1,22 +1,16 @@
 """`glassformer translate`: translation of text, line by line."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from glassformer.cli.common import search_options as shared
-from glassformer.cli.common.line_io import (
-    InputLines,
-    WholeLineWriter,
-    groups_as_they_arrive,
-    one_line,
-    open_input,
-    run_until_signal,
-)
+from glassformer.cli.common.line_io import WholeLineWriter, one_line, run_until_signal
 from glassformer.cli.common.progress_counter import ProgressCounter
+from glassformer.cli.common.text_inputs import TextInput, text_inputs
 from glassformer.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
@@ -26,7 +20,7 @@ if TYPE_CHECKING:
     from glassformer.decoding import SearchSettings
     from glassformer.decoding.alignment_choice import AlignmentHeads
     from glassformer.decoding.attention_links import Link
-    from glassformer.translator import Translation, TranslationCandidate, Translator
+    from glassformer.translator import Constraints, Translation, TranslationCandidate, Translator
 
 _sampling_option, _constraint_option = shared.panel("Sampling"), shared.panel("Constraints")
 LINES_PER_GROUP = 1024  # translated together: enough to sort them by length, few enough to wait for
@@ -35,11 +29,16 @@ LINES_PER_GROUP = 1024  # translated together: enough to sort them by length, fe
 def translate(
     model: shared.Model,
     text: Annotated[
-        str,
+        list[str] | None,
         typer.Argument(
-            metavar="FILE|TEXT|-", help="File with one text per line, a text of several words, or - for stdin."
+            metavar="FILE|TEXT|-",
+            help="Files with one text per line (.gz too), or texts in quotes; without any, or with -, stdin.",
         ),
-    ] = "-",
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE|DIR", help="Write to this file; for several files, into this directory."),
+    ] = None,
     beam: shared.BeamSize = 4,
     n_best: Annotated[
         int, typer.Option(min=1, max=1000, metavar="N", help="Number of translations per line, best first.")
@@ -127,7 +126,7 @@ def translate(
 
     With --n-best N, N lines per line; with --json, always one.
     """
-    is_text = _is_text(text)
+    inputs = text_inputs(text or [], out)
     terms = _glossary(glossary)
     if mbr is not None:
         sample, epsilon = True, 0.02 if epsilon is None else epsilon  # the best truncation for MBR (arXiv:2305.09860)
@@ -148,38 +147,62 @@ def translate(
     }
     search = _search_settings(beam, max(mbr or 1, n_best), length_penalty, sample, search_options)
     options = shared.engine_from(engine, precision, workers, batch_size, batch_tokens, exact, shortlist, device)
-    translator = load(
-        model,
-        *(ensemble_with or []),
-        search=search,
-        engine=options,
-        max_tokens=split_at,
-        source_language=source_language,
-        target_language=target_language,
-    )
+    with ProgressCounter("Reading the model,"):
+        translator = load(
+            model,
+            *(ensemble_with or []),
+            search=search,
+            engine=options,
+            max_tokens=split_at,
+            source_language=source_language,
+            target_language=target_language,
+        )
     shared.report_device(device, translator)
     if suppress:
         suppressed = search.model_copy(update={"suppress": translator.tokenizer.ids_of(suppress)})
         translator = translator.replace(search=suppressed)
     constraints = Constraints(prefix, tuple(phrase or ()))
-    lines = [_argument(text)] if is_text else InputLines(open_input(text), "stdin" if text == "-" else text)
-    to_lines = _OutputLines(translator, as_json, n_best)
+    run = _Run(translator, _OutputLines(translator, as_json, n_best), constraints, terms, mbr is not None)
+    run_until_signal(lambda writer: run.translate(inputs, writer))
 
-    def work(out: WholeLineWriter) -> None:
-        with ProgressCounter("Translated", beside_output=True) as counter:
-            for group in groups_as_they_arrive(lines, LINES_PER_GROUP):
-                translations = translator.translations(
-                    group, [constraints] * len(group), terms, mbr is not None, to_lines.alignment_heads
-                )
-                out.write(to_lines(translations))
-                for number, translation in enumerate(translations, start=counter.done + 1):
-                    if translation.parts > 1:
-                        counter.say(f"Line {number:,} was too long and was translated in {translation.parts} parts.")
-                counter.add(len(group))
 
-    run_until_signal(work)
-    if isinstance(lines, InputLines) and (warning := lines.warning()):
-        typer.echo(warning, err=True)
+@dataclass
+class _Run:
+    """The translation of all inputs, with what holds for each line."""
+
+    translator: "Translator"
+    to_lines: "_OutputLines"
+    constraints: "Constraints"
+    terms: dict[str, str]
+    mbr: bool
+
+    def translate(self, inputs: list[TextInput], writer: WholeLineWriter) -> None:
+        totals = [each.total for each in inputs]
+        total = None if None in totals else sum(filter(None, totals))
+        is_typed = any(each.is_typed for each in inputs)
+        with ProgressCounter("Translated", inputs[0].out is None, total, is_shown=not is_typed) as counter:
+            for each in inputs:
+                with writer.to_file(each.out):
+                    lines = self._lines(each, writer, counter)
+                if warning := each.warning():
+                    counter.say(warning)
+                if each.out is not None:
+                    counter.say(f"{each.out} has the translations of {lines:,} {'line' if lines == 1 else 'lines'}.")
+
+    def _lines(self, texts: TextInput, writer: WholeLineWriter, counter: ProgressCounter) -> int:
+        """Translate and write the lines of one input; returns their number."""
+        done = 0
+        for group in texts.groups(LINES_PER_GROUP):
+            translations = self.translator.translations(
+                group, [self.constraints] * len(group), self.terms, self.mbr, self.to_lines.alignment_heads
+            )
+            writer.write(self.to_lines(translations))
+            for number, translation in enumerate(translations, start=done + 1):
+                if translation.parts > 1:
+                    counter.say(f"{texts.line(number)} was too long and was translated in {translation.parts} parts.")
+            counter.add(len(group))
+            done += len(group)
+        return done
 
 
 def _search_settings(
@@ -257,22 +280,6 @@ def alignment_json(pair: "WordPair", links: "Sequence[Link]") -> dict[str, Any]:
         for link in links
     ]
     return {"source_words": source, "target_words": target, "alignment": alignment}
-
-
-def _is_text(text: str) -> bool:
-    """Whether the argument is text to translate, not a file name. A single word is more likely a mistyped file name."""
-    if text == "-" or Path(text).exists():
-        return False
-    if len(text.split()) > 1:
-        return True
-    raise DataError(
-        f"There is no file {text!r}. To translate a single word, use a pipe: `echo {text!r} | glassformer translate "
-        "MODEL`."
-    )
-
-
-def _argument(text: str) -> str:
-    return one_line(text.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="replace"))
 
 
 def _glossary(path: Path | None) -> dict[str, str]:

@@ -86,10 +86,11 @@ def what_if(
         raise SettingsError("Give either a sentence in quotes, or --source with a file of sentences.")
     if rank_heads and source is None:
         raise SettingsError("--rank-heads needs a test set: give one with --source FILE.")
-    from glassformer.inspection import inspect
-    from glassformer.loading import load
+    with ProgressCounter("Reading the model,"):
+        from glassformer.inspection import inspect
+        from glassformer.loading import load
 
-    translator = load(model, source_language=source_language, target_language=target_language)
+        translator = load(model, source_language=source_language, target_language=target_language)
     changes = _ChangeOptions(
         replace=replace,
         prefix=prefix,
@@ -104,8 +105,8 @@ def what_if(
         translator = translator.replace(search=translator.search.model_copy(update={"size": beam}))
     inspector = inspect(translator)
     if sentence is not None:
-        before = inspector.trace(sentence, target)
-        result = changes.on_sentence(inspector, before)
+        with ProgressCounter("Tracing,"):
+            result = changes.on_sentence(inspector, inspector.trace(sentence, target))
         typer.echo(json.dumps(_result_json(result), ensure_ascii=False) if as_json else _result_text(result))
         return
     assert source is not None
@@ -115,7 +116,9 @@ def what_if(
             ranked = inspector.rank_heads(sources, references, progress=lambda done, total: counter.add(1))
         typer.echo(json.dumps([vars(head) for head in ranked]) if as_json else _ranking_text(ranked))
         return
-    typer.echo(_test_set_result(inspector, changes.on_test_set(), sources, references, as_json))
+    with ProgressCounter("Translating with and without the changes,"):
+        outcome = _test_set_result(inspector, changes.on_test_set(), sources, references, as_json)
+    typer.echo(outcome)
 
 
 class _ChangeOptions:

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from glassformer.data.csv_pairs import csv_pairs, csv_row
+from glassformer.data.other_formats import SNIFFED_BYTES, refuse_other_formats
 from glassformer.errors import DataError
 
 MAX_LINE_BYTES = 2**20  # a file without line ends must not fill the memory
 BOM = b"\xef\xbb\xbf"
-UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Pair(NamedTuple):
@@ -157,14 +157,19 @@ def unwatched(pairs: Iterable[Pair], _: str) -> Iterable[Pair]:
     return pairs
 
 
-def corpus(source: str | os.PathLike[str], target: str | os.PathLike[str] | None = None) -> Corpus:
-    """The corpus in two parallel files, or in one .tsv, .csv or .jsonl file (each may end in .gz)."""
+def corpus(
+    source: str | os.PathLike[str], target: str | os.PathLike[str] | None = None, target_name: str = "the target file"
+) -> Corpus:
+    """The corpus in two parallel files, or in one .tsv, .csv or .jsonl file (each may end in .gz).
+
+    `target_name`: how an error calls the second file.
+    """
     path = Path(source)
     if target is not None:
         return TwoFiles(path, Path(target))
     if _format(path) not in (".tsv", ".csv", ".jsonl"):
         raise DataError(
-            f"{path} is a single file, and its name ends neither in .tsv, .csv nor .jsonl: give the target file as "
+            f"{path} is a single file, and its name ends neither in .tsv, .csv nor .jsonl: give {target_name} as "
             "well, or rename it to match its format."
         )
     return OneFile(path)
@@ -175,15 +180,13 @@ def read_lines(path: Path, digest: Digest | None = None) -> Iterator[str]:
 
     After the last line, `digest` has been updated with all bytes of the file, as they are on disk.
     """
-    with _open(path, digest) as file:
+    with open_text(path, digest) as file:
         for number, raw in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), start=1):
             if len(raw) > MAX_LINE_BYTES:
                 raise DataError(
                     f"{path}, line {number} is longer than {MAX_LINE_BYTES:,} bytes. Expected one sentence per line."
                 )
             line = (raw.removeprefix(BOM) if number == 1 else raw).removesuffix(b"\n")
-            if number == 1 and line.startswith(UTF_16):
-                raise DataError(f"{path} is UTF-16: convert it first, with `iconv -f UTF-16 -t UTF-8`.")
             try:
                 yield line.removesuffix(b"\r").decode("utf-8")
             except UnicodeDecodeError as error:
@@ -196,7 +199,7 @@ def read_lines(path: Path, digest: Digest | None = None) -> Iterator[str]:
 def count_lines(path: Path) -> int:
     """The number of lines, the last one with or without its \\n; an empty file is an error."""
     count, last = 0, b"\n"
-    with _open(path) as file:
+    with open_text(path) as file:
         while block := file.read(2**20):
             count += block.count(b"\n")
             last = block[-1:]
@@ -207,12 +210,14 @@ def count_lines(path: Path) -> int:
 
 
 @contextmanager
-def _open(path: Path, digest: Digest | None = None) -> Iterator[BinaryIO]:
-    """The file as a binary stream, decompressed if it ends in .gz; every read error names the file."""
+def open_text(path: Path, digest: Digest | None = None) -> Iterator[BinaryIO]:
+    """A text file as a binary stream, decompressed if it ends in .gz; every read error names the file."""
     try:
         with path.open("rb") as file:
             stored = file if digest is None else io.BufferedReader(_DigestedFile(file, digest), 2**16)
-            yield io.BufferedReader(gzip.GzipFile(fileobj=stored)) if path.suffix == ".gz" else stored
+            text = io.BufferedReader(gzip.GzipFile(fileobj=stored)) if path.suffix == ".gz" else stored
+            refuse_other_formats(text.peek(SNIFFED_BYTES), str(path))
+            yield text
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path} is damaged or truncated: {str(error).rstrip('.')}. Download it again.") from None
     except OSError as error:

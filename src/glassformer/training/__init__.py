@@ -1,5 +1,6 @@
 """Training: from run settings to a trained model with checkpoints and a report."""
 
+from glassformer.training.dry_run import plan
 from glassformer.training.learning_rate_schedule import learning_rate
 from glassformer.training.loss import summed_loss
 from glassformer.training.progress_listener import Progress, ProgressListener
@@ -7,4 +8,13 @@ from glassformer.training.run_settings import RunSettings
 from glassformer.training.stop_signals import Interrupted
 from glassformer.training.train import train
 
-__all__ = ["Interrupted", "Progress", "ProgressListener", "RunSettings", "learning_rate", "summed_loss", "train"]
+__all__ = [
+    "Interrupted",
+    "Progress",
+    "ProgressListener",
+    "RunSettings",
+    "learning_rate",
+    "plan",
+    "summed_loss",
+    "train",
+]

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from glassformer.atomic_directory import replace_file
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from glassformer.training.validation import ValidationTranslations
 
 REPORT, PAGE = "report.json", "report.html"
+MIN_LENGTH_RATIO, MAX_LENGTH_RATIO = 0.6, 1.67
+"""Limits of what is normal for the length of a translation, divided by that of its reference."""
 MAX_SAMPLES = 20
 
 
@@ -31,6 +34,7 @@ def write_report(
         "chrf_signature": scores.chrf_signature,
         "scored_on": scored_on,
         "beam": run.settings.validation.final_beam,
+        "length_ratio": length_ratio(results[scored_on]),
         "scores": {name: result.scores.as_dict() for name, result in results.items()},
         "seconds": state.seconds,
         "updates": state.update,
@@ -56,13 +60,32 @@ def write_report(
     return report
 
 
+def length_ratio(result: "ValidationTranslations") -> float:
+    """The median length of a translation, divided by that of its reference, in characters."""
+    lengths = ((len(text), len(pair.target)) for text, pair in zip(result.texts, result.pairs, strict=True))
+    return median(ours / max(1, theirs) for ours, theirs in lengths)
+
+
+def length_warning(report: dict[str, Any]) -> str | None:
+    """A sentence about translations that are far too short or too long; None if their length is normal."""
+    ratio = report.get("length_ratio", 1.0)  # reports of earlier versions have none
+    if MIN_LENGTH_RATIO <= ratio <= MAX_LENGTH_RATIO:
+        return None
+    kind = "short" if ratio < 1 else "long"
+    return (
+        f"The translations are far too {kind}: half of them have {100 * ratio:.0f} % of their reference's length or "
+        f"{'less' if ratio < 1 else 'more'}. Train longer (--epochs, --updates) or on more data, and check that the "
+        "lines of both files match (`glassformer doctor`)."
+    )
+
+
 def write_page(directory: Path, report: dict[str, Any], title: str = "", notes: str = "") -> None:
     """Write report.html: one file that loads nothing and has no script of its own; scripts in `notes` run in frames."""
     metrics = [json.loads(line) for line in (directory / METRICS).read_text(encoding="utf-8").splitlines()]
     settings = (directory / "run.toml").read_text(encoding="utf-8")
     page = _PAGE.format(
         title=html.escape(title or f"{directory.name}: training report"),
-        notes=notes,
+        notes=notes + (f"<p>{html.escape(warning)}</p>" if (warning := length_warning(report)) else ""),
         tiles=_tiles(report),
         curves=_curves(metrics),
         samples=_samples(report["translations"]),

@@ -31,9 +31,11 @@ class DataSettings(Settings):
     dev_source: str | None = None
     """Source sentences of the development (validation) set; split off the training set when left out."""
     dev_target: str | None = None
+    """Target sentences of the development set."""
     test_source: str | None = None
     """Source sentences of the test set, translated once, for the final score."""
     test_target: str | None = None
+    """Target sentences of the test set."""
     max_tokens: Count = 256
     """Maximum number of tokens per side; pairs with a longer side are skipped and counted."""
 
@@ -78,6 +80,7 @@ class TrainingSettings(Settings):
     betas: Annotated[list[Share], Field(min_length=2, max_length=2)] = Field(default=[0.9, 0.98])
     """Adam's decay rates of the gradient average and of the squared-gradient average."""
     epsilon: Positive = 1e-9
+    """Added to Adam's denominator, against division by zero."""
     weight_decay: Amount = 0.01
     """AdamW's weight decay of matrices; biases, norms and embeddings are not decayed."""
     clip: Amount = 1.0

@@ -119,7 +119,7 @@ def prepare_run(table: dict[str, Any], log: Log, watch: Watch = unwatched) -> It
     _check_device(requested.training)
     corpora = scan_corpora(requested, watch)
     base = _checked_model(requested)
-    _check_directory(directory)
+    check_directory(directory)
     with _locked(directory):
         remove_leftovers(directory)
         yield _new_run(directory, requested, corpora, base, log, watch)
@@ -295,7 +295,7 @@ def _base_model(where: str, requested: TokenizerSettings | None) -> BaseModel:
     return BaseModel(tokenizer, model)
 
 
-def _check_directory(directory: Path) -> None:
+def check_directory(directory: Path) -> None:
     """Check that a new run's directory is absent, empty, or left by an interrupted preparation."""
     if directory.is_dir():
         names = {path.name for path in directory.iterdir() if not path.name.startswith(BUILDING_PREFIX)}

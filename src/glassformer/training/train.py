@@ -11,6 +11,7 @@ from glassformer.engine.devices import chosen_device
 from glassformer.errors import DirectoryError, GlassformerError
 from glassformer.model_location import checkpoint_directories
 from glassformer.training.distributed import ProcessGroup, local_group, torchrun_group, under_torchrun
+from glassformer.training.option_aliases import canonical
 from glassformer.training.progress_listener import ProgressListener
 from glassformer.training.run_report import REPORT, write_report
 from glassformer.training.run_resources import keep_memory
@@ -27,6 +28,7 @@ def train(
     `train({"out": "runs/mine", "data": {"source": "a.en", "target": "a.de"}})` is all it needs.
     """
     listener = listener or ProgressListener()
+    options = canonical(options)
     keep_memory()
     try:
         start = _train_under_torchrun if under_torchrun() else _train_locally

@@ -47,6 +47,7 @@ from glassformer.training.progress_listener import Progress, ProgressListener
 from glassformer.training.run_resources import numerical_environment
 from glassformer.training.run_setup import Run, fixed_settings
 from glassformer.training.stop_signals import GRACE_SECONDS, Interrupted, StopRequested, StopSignals
+from glassformer.training.timings import Timings
 from glassformer.training.validation import ValidationTranslations, Validator, model_card
 from glassformer.training.weight_averaging import MovingAverage, load_weights, mean, using_weights
 
@@ -81,6 +82,7 @@ class Trainer:
                 self._resume_from(checkpoint)
             if group.is_main:  # lines logged after the checkpoint, or before the first one, will be logged again
                 replace_file(run.directory / METRICS, bytes(self.metrics))
+            self.timings = Timings(run.directory, self.state.update, self.state.machine) if group.is_main else None
             self.parallel = DistributedDataParallel(loss, gradient_as_bucket_view=True) if group.size > 1 else None
         self.loss: nn.Module = self.parallel or loss
         self.validator = Validator(run, group, self._check_stop)
@@ -375,6 +377,8 @@ class Trainer:
     def _log(self, **values: Any) -> None:
         tokens = self.state.tokens
         self._log_line(loss=self.state.loss / tokens if tokens else None, tokens=tokens, **values)
+        if self.timings is not None:
+            self.timings.log(self.state.update, tokens)
 
     def _log_line(self, **values: Any) -> None:
         """Append a line to metrics.jsonl, without timings: the file is the same however often a run was interrupted."""

@@ -20,7 +20,7 @@ from glassformer.inspection.explanation.attribution import (
     rollout,
     weighted_values,
 )
-from glassformer.inspection.explanation.query_position import QueryPosition, choose
+from glassformer.inspection.explanation.query_position import QueryPosition, check, choose, telling
 from glassformer.inspection.explanation.token_lookup import find_token, is_word, plain
 from glassformer.inspection.interventions.cross_attention_matrices import (
     choices,
@@ -108,6 +108,29 @@ def test_the_default_query_is_it_and_target_words_are_found_in_the_decoder():
     way = walk(recorded, place)
     assert (way.piece, way.writes) == ("▁weil", "▁es")
     assert max(way.keys, key=lambda key: key.weight).piece == "▁animal"
+
+
+@max_examples(12)
+@given(config=configs(), seed=seeds)
+def test_every_trace_has_a_place_to_look_at_first(config, seed):
+    _, recorded = traced(config, seed)
+    place = telling(recorded)
+    check(recorded, place)
+    assert walk(recorded, place).keys
+
+
+def test_the_place_to_look_at_first_is_a_pronoun_that_looks_back_at_its_noun():
+    """Or else an article at its noun."""
+    inspector = inspect(load("street"))
+    for text, pronoun, noun in (
+        (SENTENCE, "es", "animal"),
+        ("The dog didn't enter the garden because it was too tired.", "er", "dog"),
+        ("The street was too wide.", "Die", "street"),
+    ):
+        recorded = inspector.trace(text)
+        shown = walk(recorded, telling(recorded))
+        best = max(shown.keys, key=lambda key: key.weight)
+        assert (plain(shown.writes), plain(best.piece)) == (pronoun, noun)
 
 
 def test_tokens_are_found_by_the_names_people_use():

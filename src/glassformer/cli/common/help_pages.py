@@ -5,6 +5,8 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from glassformer.synonyms import closest
+
 AS_WRITTEN = "\b\n"
 """Marker before a paragraph of a help text whose line breaks are kept."""
 
@@ -18,6 +20,22 @@ class PlainHelpCommand(TyperCommand):
 
     def get_params(self, ctx: Any) -> Any:
         return without_types(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if type(error).__name__ == "NoSuchOption":  # of click, or of typer's own copy of it
+                error.message, error.possibilities = self._hint(ctx, error.option_name), None  # type: ignore[attr-defined]
+            raise
+
+    def _hint(self, ctx: Any, option: str) -> str:
+        """What to say about an option that this command does not have."""
+        options = [name for parameter in self.params for name in parameter.opts if name.startswith("--")]
+        meant = closest(option, options)
+        return f"{ctx.info_name} has no option {option}" + (
+            f"; did you mean {meant}?" if meant else f". Its options: {', '.join(sorted(options))}."
+        )
 
     def invoke(self, ctx: Any) -> Any:
         gc.enable()  # the command line itself is imported and parsed without

@@ -1,15 +1,17 @@
 """Line-based input and output: as many lines out as in, in order, each written whole, for any input bytes."""
 
+import gzip
 import os
 import queue
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from types import FrameType
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar, cast
 
 import typer
 
@@ -20,6 +22,9 @@ MAX_LINE_BYTES = 2**24
 """Maximum length of a line: a stream without line ends must not fill the memory."""
 GROUP_WAIT_SECONDS = 0.05
 """How long to wait for further lines before those that have arrived are processed."""
+PROMPT = "> "
+FIRST_GROUP = 32
+"""Lines that are translated together at first; twice as many each time."""
 LINES_LISTED = 5
 """Maximum number of line numbers listed in a warning."""
 
@@ -30,26 +35,32 @@ class InputLines:
     Bytes that are not UTF-8 become U+FFFD, and are reported at the end: one bad byte must not stop a million lines.
     """
 
-    def __init__(self, stream: BinaryIO, name: str) -> None:
-        self._stream = stream
+    def __init__(self, open_stream: Callable[[], AbstractContextManager[BinaryIO]], name: str) -> None:
+        self._open = open_stream
         self.name = name
         self.repaired: list[int] = []
         """The numbers of lines that were not UTF-8."""
 
     def __iter__(self) -> Iterator[str]:
-        number = 0
-        while raw := self._stream.readline(MAX_LINE_BYTES + 1):
-            number += 1
-            if len(raw) > MAX_LINE_BYTES:
-                raise DataError(
-                    f"{self.name}, line {number} is longer than {MAX_LINE_BYTES:,} bytes. Expected one text per line."
-                )
-            raw = raw.removesuffix(b"\n").removesuffix(b"\r")
-            raw = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
-            line = raw.decode("utf-8", errors="replace")
-            if "\ufffd" in line and line.encode() != raw:
-                self.repaired.append(number)
-            yield line
+        with self._open() as stream:
+            for number, raw in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""), start=1):
+                yield self._text(number, raw)
+
+    def _text(self, number: int, raw: bytes) -> str:
+        if len(raw) > MAX_LINE_BYTES:
+            raise DataError(
+                f"{self.name}, line {number} is longer than {MAX_LINE_BYTES:,} bytes. Expected one text per line."
+            )
+        if number == 1:
+            from glassformer.data.other_formats import refuse_other_formats  # late: --help needs no readers
+
+            refuse_other_formats(raw, self.name)
+            raw = raw.removeprefix(b"\xef\xbb\xbf")
+        raw = raw.removesuffix(b"\n").removesuffix(b"\r")
+        line = raw.decode("utf-8", errors="replace")
+        if "\ufffd" in line and line.encode() != raw:
+            self.repaired.append(number)
+        return line
 
     def warning(self) -> str | None:
         """One sentence that says what was wrong with the input; None if nothing was."""
@@ -64,32 +75,56 @@ class InputLines:
         )
 
 
-def open_input(path: str) -> BinaryIO:
-    """A file's bytes, or stdin's for `-`.
+def open_stdin() -> BinaryIO:
+    """The bytes of stdin.
 
-    Stdin is opened anew: Python aborts ("Fatal Python error: _enter_buffered_busy") if it ends while a thread waits in
-    a read of `sys.stdin` itself.
+    It is opened anew: Python aborts ("Fatal Python error: _enter_buffered_busy") if it ends while a thread waits in a
+    read of `sys.stdin` itself.
     """
-    if path == "-":
-        try:
-            return open(os.dup(sys.stdin.fileno()), "rb")
-        except (OSError, ValueError):  # it is closed, or not a file
-            return sys.stdin.buffer
     try:
-        return Path(path).open("rb")
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+        return open(os.dup(sys.stdin.fileno()), "rb")
+    except (OSError, ValueError):  # it is closed, or not a file
+        return sys.stdin.buffer
+
+
+def stdin_is_terminal() -> bool:
+    """Whether somebody types the input."""
+    return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
+
+
+def typed_lines() -> Iterator[str]:
+    """The lines that somebody types after a prompt, until Ctrl-D; with history where the terminal is also stdout."""
+    typer.echo("Type a text and press Enter. Ctrl-D ends.", err=True)
+    sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
+    with suppress(ImportError):  # Windows has none, and its terminal edits lines itself
+        import readline  # noqa: F401 - `input` then has arrow keys and a history
+    while True:
+        try:
+            if sys.stdout.isatty():
+                yield input(PROMPT)
+            else:
+                typer.echo(PROMPT, nl=False, err=True)
+                yield input()
+        except (EOFError, Stopped) as end:
+            typer.echo(err=True)  # Ctrl-D and Ctrl-C leave the cursor behind the prompt
+            if isinstance(end, Stopped):
+                raise
+            return
 
 
 def groups_of(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Yield groups of this many items; the last may be smaller."""
-    remaining = iter(items)
-    while group := list(islice(remaining, size)):
+    """Yield groups of up to this many items; the first are smaller, so that the time left is soon known."""
+    remaining, current = iter(items), min(FIRST_GROUP, size)
+    while group := list(islice(remaining, current)):
         yield group
+        current = min(2 * current, size)
 
 
 def groups_as_they_arrive(lines: Iterable[str], max_lines: int) -> Iterator[list[str]]:
-    """Yield groups of at most `max_lines` lines; none is held back until it is full, so translations come at once."""
+    """Yield groups of at most `max_lines` lines; none is held back until it is full, so translations come at once.
+
+    As in `groups_of`, the first are smaller.
+    """
     arrived: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=2 * max_lines)
 
     def read() -> None:
@@ -102,6 +137,7 @@ def groups_as_they_arrive(lines: Iterable[str], max_lines: int) -> Iterator[list
 
     threading.Thread(target=read, daemon=True).start()
     group: list[str] = []
+    size = min(FIRST_GROUP, max_lines)
     while True:
         try:
             item = arrived.get(timeout=GROUP_WAIT_SECONDS) if group else arrived.get()
@@ -111,9 +147,9 @@ def groups_as_they_arrive(lines: Iterable[str], max_lines: int) -> Iterator[list
             continue
         if isinstance(item, str):
             group.append(item)
-        if group and (len(group) == max_lines or not isinstance(item, str)):
+        if group and (len(group) == size or not isinstance(item, str)):
             yield group
-            group = []
+            group, size = [], min(2 * size, max_lines)
         if isinstance(item, BaseException):
             raise item
         if item is None:
@@ -129,9 +165,13 @@ class Stopped(Exception):  # noqa: N818 - a request to stop, not an error
 
 
 class WholeLineWriter:
-    """Writes whole lines to stdout: on SIGINT or SIGTERM, lines that are being written are finished first."""
+    """Writes whole lines: on SIGINT or SIGTERM, lines that are being written are finished first.
+
+    They go to stdout, or to a file inside `to_file`.
+    """
 
     def __enter__(self) -> "WholeLineWriter":
+        self._stream: BinaryIO = sys.stdout.buffer
         self._is_writing = False
         self._signal_number = 0
         self._handlers_before = {
@@ -147,11 +187,29 @@ class WholeLineWriter:
         """Write each text as one line: line ends inside it become spaces."""
         text = "".join(f"{one_line(line)}\n" for line in lines).encode("utf-8", errors="replace")
         self._is_writing = True
-        sys.stdout.buffer.write(text)
-        sys.stdout.buffer.flush()
+        self._stream.write(text)
+        self._stream.flush()
         self._is_writing = False
         if self._signal_number:
             raise Stopped(self._signal_number)
+
+    @contextmanager
+    def to_file(self, path: Path | None) -> Iterator[None]:
+        """Write to this file, compressed if its name ends in .gz; it is complete or absent. None: to stdout."""
+        if path is None:
+            yield
+            return
+        from glassformer.atomic_directory import replacing
+
+        with replacing(path) as file:
+            zipped = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if path.suffix == ".gz" else None
+            self._stream = file if zipped is None else cast("BinaryIO", zipped)
+            try:
+                yield
+            finally:
+                self._stream = sys.stdout.buffer
+                if zipped is not None:
+                    zipped.close()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if not self._is_writing or self._signal_number:

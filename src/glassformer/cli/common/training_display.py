@@ -11,10 +11,12 @@ from rich.table import Column
 
 from glassformer.data import Pair
 from glassformer.evaluation import Scores
+from glassformer.text_layout import cut
 from glassformer.training.progress_listener import Progress, ProgressListener
 from glassformer.training.run_report import duration
 
 SECONDS_BETWEEN_LINES = 30.0
+SAMPLE_INDENT = "    "
 
 
 class LogDisplay(ProgressListener):
@@ -46,7 +48,7 @@ class LogDisplay(ProgressListener):
         best = "  (best so far)" if better else ""
         self.message(f"dev at {update:,}: loss {loss:.3f}  BLEU {scores.bleu:.2f}  chrF {scores.chrf:.2f}{best}")
         if samples:
-            self.message(f"    {samples[0][0].source}\n    {samples[0][1]}")
+            self.message(f"{cut(samples[0][0].source, SAMPLE_INDENT)}\n{cut(samples[0][1], SAMPLE_INDENT)}")
         self._rate = TokenRate()
         self._dev = f"  dev BLEU {scores.bleu:.2f}"
 

@@ -17,21 +17,24 @@ def pronoun_text(verdict: PronounVerdict) -> str:
 
 def _lines(verdict: PronounVerdict) -> Iterator[str]:
     for number, reading in enumerate(verdict.readings):
+        yield from (paragraph(f"{_instead(verdict)}: {reading.in_words}" if number else reading.in_words), "")
+    for number, reading in enumerate(verdict.readings):
         if number and verdict.swap is not None:
             yield from ("", _comparison(verdict))
         yield from (reading.source, reading.translation)
     yield from ("", _table(verdict), "")
     yield f"{MARK} marks the largest value of a row that votes. Values of words with several tokens are summed."
-    for reading in verdict.readings:
-        yield from ("", paragraph(reading.in_words))
 
 
 def _comparison(verdict: PronounVerdict) -> str:
+    searched = " (found by search), which changes the pronoun" if verdict.swap_searched else ""
+    return f"For comparison, w{_instead(verdict)[1:]}{searched}:"
+
+
+def _instead(verdict: PronounVerdict) -> str:
     assert verdict.swap is not None
     old, new = verdict.swap
-    if verdict.swap_searched:
-        return f"For comparison, with {new!r} instead of {old!r} (found by search), which changes the pronoun:"
-    return f"For comparison, with {new!r} instead of {old!r}:"
+    return f"With {new!r} instead of {old!r}"
 
 
 def _table(verdict: PronounVerdict) -> str:

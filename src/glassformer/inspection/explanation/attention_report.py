@@ -31,6 +31,8 @@ def walk_text(trace: Trace, walk: AttentionWalk) -> str:
 
 def _lines(trace: Trace, walk: AttentionWalk, width: int) -> Iterator[str]:
     yield from (paragraph(trace.text), paragraph(trace.translation), "")
+    best = max(walk.keys, key=lambda key: key.weight)
+    yield f"{walk.writes or walk.piece} attends most to {best.piece}: {100 * best.weight:.1f} %."
     yield _heading(trace, walk)
     yield from ("", *_tokens(trace, walk, width), "", "Of each vector: its first numbers, and its ‖norm‖.")
     shown_keys = heaviest(walk.keys)
@@ -150,8 +152,6 @@ def _weight_table(walk: AttentionWalk, shown_keys: list[Key]) -> Iterator[str]:
     rows.append(["", "sum", *[""] * (len(headings) - 2), f"{total:.3f}", ""])
     yield from columns(rows, "ll" + "r" * (len(headings) - 1)).splitlines()
     yield from _left_out(walk, shown_keys)
-    best = max(walk.keys, key=lambda key: key.weight)
-    yield f"{INDENT}{walk.writes or walk.piece} attends most to {best.piece}: {100 * best.weight:.1f} %."
 
 
 def bar(share: float) -> str:

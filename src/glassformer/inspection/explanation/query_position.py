@@ -3,9 +3,13 @@
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
+
+from glassformer.data.word_spans import words
 from glassformer.errors import InputError
 from glassformer.inspection.explanation.token_lookup import find_token, is_word, plain
 from glassformer.inspection.tracing.trace import Trace
+from glassformer.model.dims import Float, Tensor
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,37 @@ def check(trace: Trace, place: QueryPosition) -> None:
         raise InputError(f"Position {place.position} of {place.at} is out of range (0 to {count - 1}).")
 
 
+def telling(trace: Trace) -> QueryPosition:
+    """The place to look at first: a target word that looks back at a source word translated before, as a pronoun does.
+
+    In the last cross-attention, which is closest to the output; of several, the one with the largest value-weighted
+    attention. Without any, the largest contribution of a word to another; without words, `choose`.
+    """
+    at = next(name for name in reversed(trace.attentions) if name.endswith("cross_attention"))
+    sizes = _contributions(trace, at)
+    queries, keys = ([word for word in words(side) if is_word(word.text)] for side in (trace.target, trace.source))
+    ranked = []
+    for key in keys:
+        share = sizes[..., key.first]
+        number_written = max(range(len(queries)), key=lambda i: float(share[:, queries[i].first].sum()), default=0)
+        for number, query in enumerate(queries):
+            head = int(share[:, query.first].argmax())
+            weight = float(trace[f"{at}.weights"][head, query.first, key.first])
+            looks_back = number > number_written + 1 and weight >= 0.5
+            ranked.append((looks_back, float(share[head, query.first]), QueryPosition(at, head, query.first)))
+    return max(ranked, key=lambda place: place[:2])[2] if ranked else choose(trace)
+
+
+def _contributions(trace: Trace, at: str) -> Float[Tensor, "H Q M"]:
+    """Value-weighted attention ‖α v W_O‖ of each head; the weights alone where the trace has no parameters."""
+    weights, w_o = trace[f"{at}.weights"].double(), trace.parameter(f"{at}.out_proj.weight")
+    if w_o is None:
+        return weights
+    values = trace[f"{at}.v"].double()
+    by_head = w_o.double().unflatten(1, (len(values), -1))
+    return weights * torch.einsum("hmk,dhk->hmd", values, by_head).norm(dim=-1)[:, None]
+
+
 def choose(trace: Trace, token: str | None = None, at: str | None = None, head: int | None = None) -> QueryPosition:
     """Choose a query position: what is not given, by the largest attention weight on another, non-adjacent word.
 
@@ -66,12 +101,12 @@ def choose(trace: Trace, token: str | None = None, at: str | None = None, head: 
         position = pronouns[0] if pronouns else None
     elif (position := find_token(pieces, token)) is None:
         raise InputError(f"The {side} has no token {token!r}; its tokens are: {' '.join(map(plain, pieces))}.")
-    words = [i for i, piece in enumerate(pieces) if is_word(piece)] or list(range(len(pieces)))
+    word_positions = [i for i, piece in enumerate(pieces) if is_word(piece)] or list(range(len(pieces)))
     candidates = [
         (_sharpness(trace, name, h, i), QueryPosition(name, h, i))
         for name in attentions
         for h in ([head] if head is not None else range(trace.config.n_heads))
-        for i in ([position] if position is not None else words)
+        for i in ([position] if position is not None else word_positions)
     ]
     return max(candidates, key=lambda candidate: candidate[0])[1]
 
