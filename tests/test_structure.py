@@ -60,7 +60,7 @@ def test_imports_point_one_way():
         below.add(package)
 
 
-COMMANDS = {"figure", "street", "trace", "train", "what_if"}
+COMMANDS = {"figure", "street", "trace", "what_if"}
 """Modules of cli that are named after what they run."""
 
 

@@ -26,6 +26,7 @@ from glassformer.data.subword_segmentation import bytes_to_unicode
 from glassformer.decoding.alignment_choice import default_alignment_heads, write_alignment_heads
 from glassformer.model import ModelConfig, Transformer, save_model
 from glassformer.model.directory import write_model
+from glassformer.training import train_run
 from tests.models import KINDS_OF_POSITIONS, build, build_source_sensitive
 from tests.training.runs import killed_at, write_corpus
 
@@ -160,7 +161,7 @@ def write_all() -> dict[str, Any]:
     options = run_options()
     killed_at(options, 4)
     (Path("run") / ".lock").unlink()
-    glassformer.train(options | {"out": "uninterrupted"})
+    train_run(options | {"out": "uninterrupted"})
     lines = (Path("uninterrupted") / "metrics.jsonl").read_text().splitlines()
     shutil.rmtree("uninterrupted")
     expected["run"] = {"options": options, "metrics": [json.loads(line) for line in lines]}

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from glassformer.decoding import SearchSettings
     from glassformer.decoding.alignment_choice import AlignmentHeads
     from glassformer.decoding.attention_links import Link
-    from glassformer.translator import Translation, TranslationCandidate, Translator
+    from glassformer.translation import Translation, TranslationCandidate
+    from glassformer.translator import Translator
 
 _sampling_option, _constraint_option = shared.panel("Sampling"), shared.panel("Constraints")
 LINES_PER_GROUP = 1024  # translated together: enough to sort them by length, few enough to wait for
@@ -132,7 +133,7 @@ def translate(
         sample, epsilon = True, 0.02 if epsilon is None else epsilon  # the best truncation for MBR (arXiv:2305.09860)
 
     from glassformer import load
-    from glassformer.translator import Constraints
+    from glassformer.translation import Constraints
 
     search_options: dict[str, Any] = {
         "min_length_ratio": min_length_ratio,
@@ -167,7 +168,7 @@ def translate(
         with ProgressCounter("Translated", beside_output=True) as counter:
             for group in groups_as_they_arrive(lines, LINES_PER_GROUP):
                 translations = translator.translations(
-                    group, [constraints] * len(group), terms, mbr is not None, to_lines.alignment_heads
+                    group, constraints, glossary=terms, mbr=mbr is not None, choice=to_lines.alignment_heads
                 )
                 out.write(to_lines(translations))
                 for number, translation in enumerate(translations, start=counter.done + 1):

@@ -22,7 +22,13 @@ from glassformer.translator import Translator
 
 
 def inspect(translator: Translator) -> "Inspector":
-    """Look inside a translator: traces, what-ifs, head importance, word alignment, pronouns."""
+    """Look inside a translator: traces, what-ifs, head importance, word alignment, pronouns.
+
+    >>> inspector = gf.inspect(gf.load("street"))
+    >>> trace = inspector.trace("The animal didn't cross the street because it was too tired.")
+    >>> trace.translation
+    'Das Tier überquerte die Straße nicht, weil es zu müde war.'
+    """
     return Inspector(translator)
 
 
@@ -100,7 +106,9 @@ class Inspector:
         translator, model = self.translator, weight_sharing_copy(self.model)
         requests = [translator.request(text, ids) for text in average_over for _, ids in translator.parts(text)]
         apply(model, changes, means_for(changes, self.model, requests, translator.search))
-        return Translator(model, self.tokenizer, translator.search, max_tokens=translator.max_tokens)
+        changed = Translator(model, self.tokenizer, translator.search, max_tokens=translator.max_tokens)
+        changed.changes = (*translator.changes, *changes)
+        return changed
 
     def rank_heads(
         self,

@@ -32,6 +32,9 @@ class ModelWeights:
         tensors = {name: saved_tensor(weight) for name, weight in model.named_parameters()}
         return cls(model.config, tensors, model)
 
+    def __reduce__(self) -> tuple[object, ...]:  # pickled as configuration and arrays, without the PyTorch model
+        return type(self), (self.config, self.tensors)
+
     def get(self, name: str) -> NDArray[Any] | None:
         """A weight's numbers by any of its names; None if the model has no such weight."""
         tensor = self.tensors.get(stored_name(self.config, name))
