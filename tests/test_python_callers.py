@@ -10,16 +10,22 @@ import re
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 import glassformer as gf
+from glassformer.atomic_directory import building
+from glassformer.data import ImportedTokenizer, ImportedTokenizerSettings
 from glassformer.data.given_texts import listed_texts
+from glassformer.decoding.alignment_choice import default_alignment_heads, read_alignment_heads, write_alignment_heads
 from glassformer.decoding.search_choice import SearchOptions
 from glassformer.engine import open_engine
 from glassformer.errors import GlassformerError, InputError, SettingsError
 from glassformer.loading import LoadOptions
+from glassformer.model.directory import write_model
 from tests.examples import max_examples
+from tests.models import build
 from tests.processes import run_fresh, run_plainly
 from tests.small_translator import model, saved, tokenizer
 
@@ -51,11 +57,22 @@ class Table(Column):
     columns = ("en", "de")
 
 
+class NAType:
+    """Stands for pandas's value of an empty cell, which refuses to be compared."""
+
+    def __eq__(self, other):
+        raise TypeError
+
+    def __repr__(self):
+        return "<NA>"
+
+
 def test_one_text_gives_one_result_and_several_give_a_list(translator):
     for text in TEXTS:
         assert translator(text) == translator.translate(text) == translator.translations(text).text
         assert [translator.translate(text)] == translator.translate([text]) == translator([text])
     assert translator.translations(TEXTS) == [translator.translations(text) for text in TEXTS]
+    assert translator.translate([]) == translator.translations([]) == translator.score([], []) == []
     targets = ["Die Straße.", "", "Hund"]
     assert translator.score(TEXTS, targets) == [translator.score(*pair) for pair in zip(TEXTS, targets, strict=True)]
 
@@ -75,6 +92,7 @@ NO_TEXTS = {
     "table": (Table(["a"]), "it is a table .Table.: give one of its columns"),
     "None inside": (["a", None], r'texts\[1\] should be text; it is None: leave it out, or use "", which stays blank'),
     "NaN inside": (Column([float("nan"), "a"]), r"texts\[0\] should be text; it is nan: leave it out"),
+    "NA inside": ([NAType()], r"texts\[0\] should be text; it is <NA>: leave it out"),
     "bytes inside": (["a", "b", b"c"], r"texts\[2\] should be text; it is bytes: decode it first"),
     "list inside": ([["a"]], r"texts\[0\] should be text; it is of type list"),
 }
@@ -288,13 +306,25 @@ def test_the_repr_names_model_engine_and_precision(directory):
     assert repr(gf.Translator(model(), tokenizer())) == "<Translator in memory, engine plain, float32>"
 
 
-def test_a_saved_translator_is_the_same_with_all_that_was_measured(translator, directory, tmp_path):
-    from glassformer.decoding.alignment_choice import (
-        default_alignment_heads,
-        read_alignment_heads,
-        write_alignment_heads,
-    )
+def test_languages_are_shown_and_sent(tmp_path):
+    codes = {code: f"<{code}>" for code in ("en", "de", "fr")}
+    around = {"before_source": ["{source}"], "before_target": ["{target}"], "after_source": ["</s>"]}
+    settings = ImportedTokenizerSettings(cut="words", joint=True, after_target=["</s>"], languages=codes, **around)
+    many = ImportedTokenizer.joint(settings, ["<pad>", "<s>", "</s>", "<unk>", *codes.values(), "a", "b", "c"], b"")
+    config = gf.ModelConfig(vocab_size=10, d_model=8, n_heads=2, d_ff=8, encoder_layers=1, decoder_layers=1)
+    with building(tmp_path / "many") as unfinished:
+        write_model(build(config, 0, torch.float32), unfinished)
+        many.write(unfinished / "tokenizer")
+    german = gf.load(tmp_path / "many", source_language="en", target_language="de")
+    french = german.replace(tokenizer=german.tokenizer.with_languages(None, "fr"))
+    for translator, languages in ((german, "en to de"), (french, "en to fr")):
+        for one in (translator, copy.deepcopy(translator), pickle.loads(pickle.dumps(translator))):
+            assert repr(one).startswith(f"<Translator many, {languages}, engine ")
+            assert one.tokenizer.settings == translator.tokenizer.settings
+            assert one.translations("a b") == translator.translations("a b")
 
+
+def test_a_saved_translator_is_the_same_with_all_that_was_measured(translator, directory, tmp_path):
     measured = saved(tmp_path / "measured")
     choice = default_alignment_heads(translator.config).model_copy(update={"warn_above": 0.25})
     write_alignment_heads(choice, measured)

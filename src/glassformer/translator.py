@@ -202,9 +202,8 @@ class Translator(HasWeights):
         """
         listed, search = listed_texts(texts), options.pop("search", None) or self.search
         arguments = options.pop("glossary", None), options.pop("mbr", False), options.pop("choice", None)
-        translator = self.replace(
-            search=changed_search(search, options, ("constraints", *TranslateOptions.__annotations__))
-        )
+        changed = changed_search(search, options, ("constraints", *TranslateOptions.__annotations__))
+        translator = self if changed is self.search else self.replace(search=changed)
         translations = translator._translations(listed, constraints, *arguments)
         return translations[0] if isinstance(texts, str) else translations
 
