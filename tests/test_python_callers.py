@@ -22,6 +22,7 @@ from glassformer.decoding.alignment_choice import default_alignment_heads, read_
 from glassformer.decoding.search_choice import SearchOptions
 from glassformer.engine import open_engine
 from glassformer.errors import GlassformerError, InputError, SettingsError
+from glassformer.evaluation import score as corpus_scores
 from glassformer.loading import LoadOptions
 from glassformer.model.directory import write_model
 from tests.examples import max_examples
@@ -104,6 +105,21 @@ def test_what_is_no_text_is_refused_with_its_place(translator, what):
     for refuses in (translator, translator.translate, translator.translations):
         with pytest.raises(InputError, match=sentence):
             refuses(texts)
+
+
+def test_one_text_is_not_taken_apart_by_the_inspector(translator):
+    inspector = gf.inspect(translator)
+    assert len(inspector.align("The dog.", "Der Hund.")) == 1
+    assert inspector.rank_heads("The dog.") == inspector.rank_heads(["The dog."])
+    average = gf.AverageHead(at="decoder.layers.0.cross_attention", head=0)
+    one, other = (inspector.changed_translator(average, average_over=over) for over in ("The dog.", ["The dog."]))
+    assert one.translations(TEXTS) == other.translations(TEXTS)
+    with pytest.raises(InputError, match="There are 2 sources for 1 targets"):
+        inspector.align(["a", "b"], ["a"])
+    with pytest.raises(InputError, match="Expected text; it is None"):
+        inspector.trace(None)
+    with pytest.raises(InputError, match="should be lists of texts: put a single text into a list"):
+        corpus_scores("ab", "ab")
 
 
 def test_pairs_to_score_must_match(translator):

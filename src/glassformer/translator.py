@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from glassformer.atomic_directory import building, read_file
 from glassformer.data import AnyTokenizer, IdsOnly, ImportedTokenizer
-from glassformer.data.given_texts import listed_texts
+from glassformer.data.given_texts import listed_pairs, listed_texts
 from glassformer.data.sentence_splitting import split
 from glassformer.data.word_spans import WordPair, word_pair
 from glassformer.decoding import Attention, Beam, Head, Hypothesis, Request, SearchSettings
@@ -262,9 +262,7 @@ class Translator(HasWeights):
             raise InputError("An ensemble cannot score translations: score with each model separately.")
         if isinstance(sources, str) != isinstance(targets, str):
             raise InputError("score takes one source and one target, or a list of each; one is a text, the other not.")
-        listed, encode = (listed_texts(sources, "sources"), listed_texts(targets, "targets")), self.tokenizer.encode
-        if len(listed[0]) != len(listed[1]):
-            raise InputError(f"There are {len(listed[0])} sources for {len(listed[1])} targets: give one target each.")
+        listed, encode = listed_pairs(sources, targets), self.tokenizer.encode
         scored = self.engine.score(
             [encode(text, "source") for text in listed[0]],
             [encode(text, "target") for text in listed[1]],

@@ -26,6 +26,26 @@ def listed_texts(texts: Iterable[str], name: str = "texts") -> list[str]:
     return listed
 
 
+def listed_pairs(sources: Iterable[str], targets: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Both sides of some pairs of texts, as lists of the same length."""
+    sides = listed_texts(sources, "sources"), listed_texts(targets, "targets")
+    if len(sides[0]) != len(sides[1]):
+        raise InputError(f"There are {len(sides[0])} sources for {len(sides[1])} targets: give one target each.")
+    return sides
+
+
+def check_text(text: str) -> None:
+    """Refuse what is no text, and lone surrogates: Python strings may contain them, UTF-8 may not."""
+    if not isinstance(text, str):
+        raise InputError(f"Expected text; it is {_described(text)}.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            f"{text!r} contains an unpaired surrogate, which is not a valid character: remove it."
+        ) from None
+
+
 def _is_empty(value: object) -> bool:
     """Whether a value stands for an empty cell of a table."""
     return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and value != value)
