@@ -63,7 +63,7 @@ def shifts(pairs: list[tuple[str, str]]) -> list[Shift]:
         files = [Path(folder) / name for name in ("source", "target")]
         for file, texts in zip(files, zip(*pairs, strict=True), strict=True):
             file.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-        return scan(corpus(*files)).shifts
+        return scan(corpus(files[0], files[1])).shifts
 
 
 if __name__ == "__main__":

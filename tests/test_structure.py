@@ -60,7 +60,7 @@ def test_imports_point_one_way():
         below.add(package)
 
 
-COMMANDS = {"figure", "street", "trace", "train", "what_if"}
+COMMANDS = {"figure", "street", "trace", "what_if"}
 """Modules of cli that are named after what they run."""
 
 
@@ -209,6 +209,16 @@ def test_every_public_name_can_be_had():
     assert dir(glassformer) == sorted(glassformer.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         glassformer.nonsense  # noqa: B018
+
+
+def test_no_module_takes_the_place_of_a_public_name():
+    """Importing a submodule sets an attribute of its name, which would replace the function."""
+    modules = {path.stem for path in SOURCE.iterdir()}
+    assert not modules & {*glassformer.__all__}
+    assert sorted(glassformer._MODULES) == glassformer.__all__
+    [checked] = [node for node in ast.parse((SOURCE / "__init__.py").read_text()).body if isinstance(node, ast.If)]
+    typed = [alias.name for node in checked.body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    assert sorted(typed) == glassformer.__all__
 
 
 def test_importing_glassformer_brings_few_packages():

@@ -195,7 +195,7 @@ def test_a_server_translates_and_refuses_traces(files):
     assert refusal == {"error": "PyTorch is not installed: `pip install 'glassformer[inspect]'`."}
 
 
-@pytest.mark.parametrize("name", ["train", "inspect", "explore", "Transformer"])
+@pytest.mark.parametrize("name", ["train", "inspect", "explore", "figure", "RemoveHead", "Transformer"])
 def test_public_names_that_need_torch_say_so(name):
     extra = "train" if name == "train" else "inspect"
     run_fresh(f"""{HIDDEN}
@@ -206,5 +206,7 @@ except glassformer.GlassformerError as error:
     assert str(error) == "PyTorch is not installed: `pip install 'glassformer[{extra}]'`.", error
 else:
     raise AssertionError("it was imported")
-assert glassformer.ModelConfig(vocab_size=9) and glassformer.preset("tiny") and glassformer.load
+assert glassformer.ModelConfig(vocab_size=9) and glassformer.preset("tiny") and glassformer.load("street")
+for name in ("Beam", "Constraints", "EngineOptions", "Sample", "convert", "evaluate", "export", "score", "serve"):
+    assert getattr(glassformer, name)
 """)

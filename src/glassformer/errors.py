@@ -5,6 +5,12 @@ class GlassformerError(Exception):
     """Base class of all errors caused by users or files.
 
     The message is one or two sentences: what was found, where, what was expected, and the way out.
+
+    >>> try:
+    ...     gf.load("street")("The animal slept.", beem=3)
+    ... except gf.GlassformerError as error:
+    ...     print(error)
+    There is no option 'beem'; did you mean 'beam'?
     """
 
 

@@ -115,6 +115,8 @@ def _character_ngrams(text: str) -> list[Counter[str]]:
 
 
 def _check(translations: Sequence[str], references: Sequence[str]) -> None:
+    if isinstance(translations, str) or isinstance(references, str):
+        raise InputError("Translations and references should be lists of texts: put a single text into a list.")
     if len(translations) != len(references) or not references:
         raise InputError(
             f"There are {len(translations)} translations for {len(references)} references; expected one per reference."

@@ -7,7 +7,7 @@ import json
 import re
 import reprlib
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from itertools import pairwise
 from pathlib import Path
@@ -198,15 +198,20 @@ def _sentence(location: Sequence[int | str], details: list[Any], settings: type[
     by_type = {detail["type"]: detail for detail in details}
     if "extra_forbidden" in by_type:
         *sections, name = location
-        meant = closest(str(name), _options(settings, sections))
-        suggestion = ".".join([*map(str, sections), meant or ""])
-        return f"There is no option {path!r}" + (f"; did you mean {suggestion!r}?" if meant else ".")
+        return no_such_option(path, str(name), _options(settings, sections), sections)
     if "missing" in by_type:
         return f"The option {path!r} is missing."
     if "value_error" in by_type:  # from a validator of ours, already a sentence
         return str(by_type["value_error"]["ctx"]["error"])
     expected = " or ".join(dict.fromkeys(map(_expectation, details))).replace(" or should be ", " or ")
     return f"{path} = {reprlib.repr(details[0]['input'])} {expected}."
+
+
+def no_such_option(path: str, name: str, known: Iterable[str], sections: Sequence[int | str] = ()) -> str:
+    """The sentence about an unknown option, and which of the known ones in its section was meant."""
+    meant = closest(name, known)
+    suggestion = ".".join([*map(str, sections), meant or ""])
+    return f"There is no option {path!r}" + (f"; did you mean {suggestion!r}?" if meant else ".")
 
 
 def _expectation(detail: Any) -> str:

@@ -1,87 +1,58 @@
 """Translator: text in, text out, with a model, its tokenizer and a search. Independent of where the model came from."""
 
 import copy
+import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
+from glassformer.atomic_directory import building, read_file
 from glassformer.data import AnyTokenizer, IdsOnly, ImportedTokenizer
+from glassformer.data.given_texts import listed_pairs, listed_texts
 from glassformer.data.sentence_splitting import split
 from glassformer.data.word_spans import WordPair, word_pair
 from glassformer.decoding import Attention, Beam, Head, Hypothesis, Request, SearchSettings
+from glassformer.decoding.alignment_choice import FILE as ALIGNMENT_FILE
 from glassformer.decoding.alignment_choice import AlignmentHeads, checked
 from glassformer.decoding.attention_links import Link, word_links
 from glassformer.decoding.hypothesis import penalised
 from glassformer.decoding.mbr import mbr_index
-from glassformer.engine import Engine, EngineOptions, open_engine
-from glassformer.errors import InputError
+from glassformer.decoding.search_choice import SearchOptions, changed_search
+from glassformer.engine import Engine, EngineOptions, describe_engine, open_engine
+from glassformer.engine.shortlist_file import FILE as SHORTLIST_FILE
+from glassformer.errors import GlassformerError, InputError
 from glassformer.model import HasWeights, ModelWeights
+from glassformer.model.directory import write_model
+from glassformer.translation import (
+    NO_CONSTRAINTS,
+    Constraints,
+    ManyConstraints,
+    TranslateOptions,
+    Translation,
+    TranslationCandidate,
+)
 
 if TYPE_CHECKING:
     from glassformer.model import Transformer
 
 MAX_SOURCE_TOKENS = 512
 """Default maximum length of a source in tokens: a longer source is split into parts."""
-
-
-@dataclass(frozen=True)
-class Constraints:
-    """Hard constraints on the translation of a text."""
-
-    prefix: str = ""
-    """Text that the translation must begin with."""
-    phrases: tuple[str, ...] = ()
-    """Phrases that must occur in the translation."""
-
-
-NO_CONSTRAINTS = Constraints()
-
-
-@dataclass(frozen=True)
-class TranslationCandidate:
-    """One candidate translation of a text, with its probabilities under the model."""
-
-    text: str
-    ids: list[int]
-    """Token ids as generated, with the end-of-sentence token."""
-    tokens: list[str]
-    """The tokens as text, for display; ▁ stands for a space."""
-    log_probabilities: list[float]
-    """Log-probability of each token given the ones before it, in nats."""
-    score: float
-    """Score by which candidates are ranked: the sum of the log-probabilities after the length penalty."""
-    attention: Attention | None = field(default=None, repr=False, compare=False)
-    """Cross-attention weights of the requested heads, if the search recorded them."""
-
-
-@dataclass(frozen=True)
-class Translation:
-    """The result of translating one text."""
-
-    source: str
-    candidates: list[TranslationCandidate]
-    """The candidates, best first; empty for a blank text."""
-    parts: int = 1
-    """Number of parts that a text over the length limit was split into; 0 for a blank text."""
-    source_ids: list[int] | None = None
-    """Token ids of the source; None if it was blank or split."""
-
-    @property
-    def id_pair(self) -> tuple[list[int], list[int]] | None:
-        """Source and target ids of the best candidate, for word alignment; None if the source was blank or split."""
-        return None if self.source_ids is None else (self.source_ids, self.candidates[0].ids)
-
-    @property
-    def text(self) -> str:
-        """The text of the best candidate; a blank text stays blank."""
-        return self.candidates[0].text if self.candidates else ""
+MEASURED_FILES = (ALIGNMENT_FILE, SHORTLIST_FILE)
+"""Files of a model directory that were measured on its model."""
 
 
 class Translator(HasWeights):
-    """Translates and scores text with a loaded model. To look inside the model: `glassformer.inspect(translator)`."""
+    """Translates and scores text with a loaded model. To look inside the model: `glassformer.inspect(translator)`.
+
+    >>> translator = gf.load("street")
+    >>> translator("The animal didn't cross the street because it was too tired.")
+    'Das Tier überquerte die Straße nicht, weil es zu müde war.'
+
+    It can be pickled, for worker processes: a translator from `load` is sent as the path of its model and its options,
+    and opens the model again there, once per process.
+    """
 
     def __init__(
         self,
@@ -98,6 +69,8 @@ class Translator(HasWeights):
         self.tokenizer = tokenizer
         self.search: SearchSettings = search or Beam()
         self.engine: Engine = engine or open_engine([self.weights], EngineOptions(engine="plain"))
+        self.name = "in memory"
+        """What it was loaded from; the names of an ensemble's models are joined."""
         self.n_models = 1
         """Number of models in the ensemble."""
         self.uses_shortlist = False
@@ -105,6 +78,18 @@ class Translator(HasWeights):
         self.directory: Path | None = None
         """The model directory that it was loaded from, if any."""
         self.max_tokens = min(max_tokens, self.engine.max_tokens or max_tokens)
+        self.reopen: Callable[[], Translator] | None = None
+        """Opens the same model with the same options in any process; None for objects in memory. It can be pickled."""
+        self.changes: Sequence[object] = ()
+        """Changes of the model's computation, which no file holds."""
+        self._has_own_engine, self._has_own_tokenizer = engine is not None, False  # others than `reopen` opens
+
+    def __repr__(self) -> str:
+        about = describe_engine(self.engine)
+        settings = getattr(self.tokenizer, "settings", None)
+        codes = [getattr(settings, f"{side}_language", None) for side in ("source", "target")]
+        languages = [" to ".join(code or "any language" for code in codes)] if any(codes) else []
+        return f"<Translator {', '.join([self.name, *languages, f'engine {about.engine}', about.precision])}>"
 
     @cached_property
     def target_start(self) -> tuple[int, ...]:
@@ -129,42 +114,121 @@ class Translator(HasWeights):
         other = copy.copy(self)
         vars(other).pop("target_start", None)  # computed with this one's tokenizer
         other.search = self.search if search is None else search
-        other.tokenizer = self.tokenizer if tokenizer is None else tokenizer
-        other.engine = self.engine if engine is None else engine
+        if tokenizer is not None:
+            other.tokenizer, other._has_own_tokenizer = tokenizer, True
+        if engine is not None:
+            other.engine, other.reopen, other._has_own_engine = engine, None, True
         return other
 
-    def __call__(self, text: str) -> str:
-        """Translate one text."""
-        return self.translate([text])[0]
+    def with_search(self, search: SearchSettings | None = None, **options: Unpack[SearchOptions]) -> "Translator":
+        """A translator with another search, or with some options of its search changed, which shares the model.
 
-    def translate(self, texts: Iterable[str]) -> list[str]:
-        """Translate several texts, in order; a blank text stays blank, without running the model."""
-        return [translation.text for translation in self.translations(texts)]
-
-    def translations(
-        self,
-        texts: Iterable[str],
-        constraints: Sequence[Constraints] | None = None,
-        glossary: Mapping[str, str] | None = None,
-        mbr: bool = False,
-        choice: AlignmentHeads | None = None,
-    ) -> list[Translation]:
-        """Translate texts to at most `search.n_best` candidates each, with tokens and probabilities, in order.
-
-        A text that is too long is split at sentence ends. `glossary`: from a source term to the phrase that must occur
-        in the translation of every text that contains the term. `mbr`: put first the candidate that agrees most with
-        all others (minimum Bayes risk with chrF) instead of the most likely one. `choice`: heads whose attention the
-        search records for `word_alignments`.
+        >>> gf.load("street").with_search(beam=8, length_penalty=0.6).search.length_penalty
+        0.6
         """
-        texts = list(texts)
+        return self.replace(search=changed_search(search or self.search, options))
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]
+        self, texts: str, constraints: ManyConstraints = None, **options: Unpack[TranslateOptions]
+    ) -> str: ...
+    @overload
+    def translate(
+        self, texts: Iterable[str], constraints: ManyConstraints = None, **options: Unpack[TranslateOptions]
+    ) -> list[str]: ...
+    def translate(
+        self, texts: str | Iterable[str], constraints: ManyConstraints = None, **options: Unpack[TranslateOptions]
+    ) -> str | list[str]:
+        """Translate one text, or several in order; a blank text stays blank, without running the model.
+
+        Several are a list, a generator, a column of a table, ... The options are those of `translations`.
+
+        >>> translator = gf.load("street")
+        >>> translator.translate("The animal didn't cross the street because it was too tired.", beam=8)
+        'Das Tier überquerte die Straße nicht, weil es zu müde war.'
+        >>> translator.translate(["The animal didn't cross the street because it was too wide.", ""], no_repeat=3)
+        ['Das Tier überquerte die Straße nicht, weil sie zu breit war.', '']
+        """
+        translations = self.translations(texts, constraints, **options)
+        return translations.text if isinstance(translations, Translation) else [one.text for one in translations]
+
+    __call__ = translate
+
+    @overload
+    async def translate_async(  # type: ignore[overload-overlap]
+        self, texts: str, constraints: ManyConstraints = None, **options: Unpack[TranslateOptions]
+    ) -> str: ...
+    @overload
+    async def translate_async(
+        self, texts: Iterable[str], constraints: ManyConstraints = None, **options: Unpack[TranslateOptions]
+    ) -> list[str]: ...
+    async def translate_async(
+        self, texts: str | Iterable[str], constraints: ManyConstraints = None, **options: Unpack[TranslateOptions]
+    ) -> str | list[str]:
+        """`translate` for asynchronous programs: in a thread, while the event loop runs on.
+
+        >>> import asyncio
+        >>> text = "The animal didn't cross the street because it was too tired."
+        >>> asyncio.run(gf.load("street").translate_async(text))
+        'Das Tier überquerte die Straße nicht, weil es zu müde war.'
+        """
+        import asyncio  # imported here: it takes longer than most of this package
+
+        return await asyncio.to_thread(lambda: self.translate(texts, constraints, **options))
+
+    @overload
+    def translations(  # type: ignore[overload-overlap]
+        self, texts: str, constraints: ManyConstraints = None, **options: Unpack[TranslateOptions]
+    ) -> Translation: ...
+    @overload
+    def translations(
+        self, texts: Iterable[str], constraints: ManyConstraints = None, **options: Unpack[TranslateOptions]
+    ) -> list[Translation]: ...
+    def translations(
+        self, texts: str | Iterable[str], constraints: ManyConstraints = None, **options: Unpack[TranslateOptions]
+    ) -> Translation | list[Translation]:
+        """Translate one text or several to at most `n_best` candidates each, with tokens and probabilities.
+
+        >>> text = "The animal didn't cross the street because it was too tired."
+        >>> translation = gf.load("street").translations(text, n_best=3)
+        >>> translation.text
+        'Das Tier überquerte die Straße nicht, weil es zu müde war.'
+        >>> [best, *others] = translation.candidates
+        >>> all(best.score >= other.score for other in others)
+        True
+
+        A text that is too long is split at sentence ends. `constraints`: for all texts, or one per text. `options`:
+        those of `TranslateOptions`, for this call.
+        """
+        listed, search = listed_texts(texts), options.pop("search", None) or self.search
+        arguments = options.pop("glossary", None), options.pop("mbr", False), options.pop("choice", None)
+        changed = changed_search(search, options, ("constraints", *TranslateOptions.__annotations__))
+        translator = self if changed is self.search else self.replace(search=changed)
+        translations = translator._translations(listed, constraints, *arguments)
+        return translations[0] if isinstance(texts, str) else translations
+
+    def _translations(
+        self,
+        texts: list[str],
+        constraints: ManyConstraints,
+        glossary: Mapping[str, str] | None,
+        mbr: bool,
+        choice: AlignmentHeads | None,
+    ) -> list[Translation]:
         parts_of_texts = [self.parts(text) for text in texts]
-        constraints = constraints or [NO_CONSTRAINTS] * len(texts)
+        if isinstance(constraints, Constraints):
+            constraints = [constraints] * len(texts)
+        each = constraints or [NO_CONSTRAINTS] * len(texts)
+        if len(each) != len(texts):
+            raise InputError(
+                f"There are {len(each)} constraints for {len(texts)} texts: give one for all, or one each."
+            )
         requests = [
             self.request(
                 *(part, ids, constraint if number == 0 else NO_CONSTRAINTS, glossary),
                 heads=choice.indices if choice and len(parts) == 1 else (),
             )
-            for parts, constraint in zip(parts_of_texts, constraints, strict=True)
+            for parts, constraint in zip(parts_of_texts, each, strict=True)
             for number, (part, ids) in enumerate(parts)
         ]
         results = iter(self.engine.search(requests, self.search))
@@ -178,17 +242,87 @@ class Translator(HasWeights):
             for text, parts in zip(texts, parts_of_texts, strict=True)
         ]
 
-    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[TranslationCandidate]:
-        """Score given translations: their probabilities, computed as for the model's own."""
+    @overload
+    def score(self, sources: str, targets: str) -> TranslationCandidate: ...  # type: ignore[overload-overlap]
+    @overload
+    def score(self, sources: Iterable[str], targets: Iterable[str]) -> list[TranslationCandidate]: ...
+    def score(
+        self, sources: str | Iterable[str], targets: str | Iterable[str]
+    ) -> TranslationCandidate | list[TranslationCandidate]:
+        """Score a given translation, or several: their probabilities, computed as for the model's own.
+
+        >>> translator = gf.load("street")
+        >>> text = "The animal didn't cross the street because it was too tired."
+        >>> right = translator.score(text, "Das Tier überquerte die Straße nicht, weil es zu müde war.")
+        >>> wrong = translator.score(text, "Das Tier überquerte die Straße nicht, weil sie zu müde war.")
+        >>> right.score > wrong.score
+        True
+        """
         if self.n_models > 1:
             raise InputError("An ensemble cannot score translations: score with each model separately.")
-        encode = self.tokenizer.encode
+        if isinstance(sources, str) != isinstance(targets, str):
+            raise InputError("score takes one source and one target, or a list of each; one is a text, the other not.")
+        listed, encode = listed_pairs(sources, targets), self.tokenizer.encode
         scored = self.engine.score(
-            [encode(text, "source") for text in sources],
-            [encode(text, "target") for text in targets],
+            [encode(text, "source") for text in listed[0]],
+            [encode(text, "target") for text in listed[1]],
             self.search.length_penalty,
         )
-        return [self._candidate([hypothesis]) for hypothesis in scored]
+        candidates = [self._candidate([hypothesis]) for hypothesis in scored]
+        return candidates[0] if isinstance(sources, str) else candidates
+
+    def save(self, path: str | os.PathLike[str], *, eight_bits: bool = False) -> None:
+        """Write the model, its tokenizer and what was measured on it as a new model directory, which `load` opens.
+
+        >>> gf.load("street").save("copy-of-street")
+        >>> gf.load("copy-of-street")("The animal didn't cross the street because it was too tired.")
+        'Das Tier überquerte die Straße nicht, weil es zu müde war.'
+
+        `eight_bits`: matrices take a quarter of the space, rounded to 256 levels per row.
+        """
+        self.refuse_what_no_file_holds("saved")
+        measured = {} if self.directory is None else {name: read_file(self.directory, name) for name in MEASURED_FILES}
+        with building(Path(path)) as directory:
+            write_model(self.weights, directory, eight_bits=eight_bits)
+            if not isinstance(self.tokenizer, IdsOnly):
+                self.tokenizer.write(directory / "tokenizer")
+            for name, content in measured.items():
+                if content is not None:
+                    (directory / name).write_bytes(content)
+
+    def __copy__(self) -> "Translator":
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        return other
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Translator":
+        make, arguments = self.__reduce__()
+        if self.reopen is not None:  # not the one that is kept for unpickling: a deep copy shares nothing
+            return self.reopen().replace(search=self.search, tokenizer=arguments[-1])
+        return make(*copy.deepcopy(arguments, memo))
+
+    def __reduce__(self) -> tuple[Callable[..., "Translator"], tuple[Any, ...]]:
+        if self.changes:
+            self.refuse_what_no_file_holds("pickled or deep-copied")
+        if self.reopen is not None:
+            return _reopened, (self.reopen, self.search, self.tokenizer if self._has_own_tokenizer else None)
+        if self._has_own_engine:
+            raise InputError(
+                "This translator cannot be pickled or deep-copied, because its engine was made in memory: save the "
+                "model with `save`, and open it with `load`, which takes the engine's options."
+            )
+        return _from_memory, (self.weights, self.tokenizer, self.search, self.max_tokens)
+
+    def refuse_what_no_file_holds(self, what: str) -> None:
+        """Raise an error if the files of one model cannot hold what this translates with."""
+        if self.n_models > 1:
+            raise InputError(f"An ensemble cannot be {what} as one model: take each of its models by itself.")
+        if self.changes:
+            raise InputError(
+                f"This translator cannot be {what}, because its model has changes that no file holds "
+                f"({', '.join(type(change).__name__ for change in self.changes)}): use the unchanged one, and make the "
+                "changes again with `inspect(translator).changed_translator(...)`."
+            )
 
     def word_alignments(
         self, translations: Sequence[Translation], choice: AlignmentHeads
@@ -286,6 +420,28 @@ class Translator(HasWeights):
             score=penalised(sum(log_ps), len(log_ps), self.search.length_penalty),
             attention=parts[0].attention if len(parts) == 1 else None,
         )
+
+
+def _reopened(reopen: Callable[[], Translator], search: SearchSettings, tokenizer: AnyTokenizer | None) -> Translator:
+    """A translator that was sent to this process."""
+    return _opened(reopen).replace(search=search, tokenizer=tokenizer)
+
+
+@lru_cache(maxsize=1)
+def _opened(reopen: Callable[[], Translator]) -> Translator:
+    """The last model opened for a pickled translator: a pool sends the same one with every task."""
+    try:
+        return reopen()
+    except GlassformerError as error:
+        raise type(error)(
+            f"A translator is sent as the path of its model, which cannot be opened here: {error}"
+        ) from None
+
+
+def _from_memory(
+    weights: ModelWeights, tokenizer: AnyTokenizer | IdsOnly, search: SearchSettings, max_tokens: int
+) -> Translator:
+    return Translator(weights, tokenizer, search, max_tokens=max_tokens)
 
 
 def in_languages(tokenizer: AnyTokenizer, source: str | None, target: str | None) -> AnyTokenizer:

@@ -12,7 +12,7 @@ from glassformer.builtin.street.word_links import links, words
 from glassformer.decoding.alignment_choice import read_alignment_heads
 from glassformer.model import load_model
 from glassformer.model_location import find_model
-from glassformer.training import train
+from glassformer.training import train_run
 from tests.processes import glassformer
 from tests.small_translator import saved
 from tests.training.runs import options
@@ -172,7 +172,7 @@ def test_training_ends_with_a_choice(tmp_path):
     """The model of a finished run has its alignment heads, and the same run chooses the same ones."""
     choices = []
     for out in ("one", "other"):
-        train(options(tmp_path, out, updates=6))
+        train_run(options(tmp_path, out, updates=6))
         directory = find_model(tmp_path / out)
         choices.append(read_alignment_heads(directory, load_model(directory).config))
         assert "alignment.json" in verify(directory)

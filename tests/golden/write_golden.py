@@ -30,6 +30,7 @@ from glassformer.decoding.vocabulary_shortlist import ShortlistMeasurement
 from glassformer.engine.shortlist_file import add_shortlist
 from glassformer.model import ModelConfig, Transformer, save_model
 from glassformer.model.directory import write_model
+from glassformer.training import train_run
 from tests.models import KINDS_OF_POSITIONS, build, build_source_sensitive
 from tests.training.runs import killed_at, write_corpus
 
@@ -178,7 +179,7 @@ def write_all() -> dict[str, Any]:
     options = run_options()
     killed_at(options, 4)
     (Path("run") / ".lock").unlink()
-    glassformer.train(options | {"out": "uninterrupted"})
+    train_run(options | {"out": "uninterrupted"})
     lines = (Path("uninterrupted") / "metrics.jsonl").read_text().splitlines()
     shutil.rmtree("uninterrupted")
     expected["run"] = {"options": options, "metrics": [json.loads(line) for line in lines]}

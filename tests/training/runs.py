@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.builtin import street
-from glassformer.training import Interrupted, ProgressListener, train
+from glassformer.training import Interrupted, ProgressListener, train_run
 from glassformer.training.progress_listener import Progress
 from tests.processes import forking
 
@@ -101,13 +101,13 @@ def train_silently(run_options: dict[str, Any], listener: ProgressListener | Non
     """Train in this process, which ends with the command's exit code if interrupted."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the shell may have told its children to ignore it
     try:
-        train(run_options, listener or ProgressListener())
+        train_run(run_options, listener or ProgressListener())
     except Interrupted as stopped:
         raise SystemExit(128 + stopped.received) from None
 
 
 def started(run_options: dict[str, Any]) -> tuple[multiprocessing.process.BaseProcess, Any]:
-    """A training process, and the connection that receives what `train` returns or raises, and the messages."""
+    """A training process, and the connection that receives what `train_run` returns or raises, and the messages."""
     context = forking()
     receiver, sender = context.Pipe()
     process = context.Process(target=_train_and_send, args=(run_options, sender))
@@ -117,7 +117,7 @@ def started(run_options: dict[str, Any]) -> tuple[multiprocessing.process.BasePr
 
 
 def trained(run_options: dict[str, Any], listener: Listener | None = None) -> dict[str, Any]:
-    """What `train` returns or raises, run in a subprocess: without checked annotations it is ten times as fast."""
+    """What `train_run` returns or raises, run in a subprocess: without checked annotations it is ten times as fast."""
     process, receiver = started(run_options)
     outcome, messages = receiver.recv()
     process.join()
@@ -131,7 +131,7 @@ def trained(run_options: dict[str, Any], listener: Listener | None = None) -> di
 def _train_and_send(run_options: dict[str, Any], connection: Any) -> None:
     listener = Listener()
     try:
-        connection.send((train(run_options, listener), listener.messages))
+        connection.send((train_run(run_options, listener), listener.messages))
     except Exception as error:  # any error is passed on to the test
         connection.send((error, listener.messages))
 

@@ -36,7 +36,7 @@ TRAIN = """
 import json, os, sys
 from collections import Counter
 from glassformer.data import Tokenizer
-from glassformer.training import ProgressListener, train
+from glassformer.training import ProgressListener, train_run
 
 class Marking(ProgressListener):
     def updated(self, progress):
@@ -51,7 +51,7 @@ def counted(self, text, side):
     return encode(self, text, side)
 
 Tokenizer.encode = counted
-train(json.loads(sys.argv[1]), Marking())
+train_run(json.loads(sys.argv[1]), Marking())
 print(json.dumps(encoded))
 """
 

@@ -15,7 +15,7 @@ from glassformer.loading import load
 from glassformer.model import load_model, n_parameters, preset
 from glassformer.model.directory import read_weights
 from glassformer.model_location import find_model
-from glassformer.training import RunSettings, run_resources, train
+from glassformer.training import RunSettings, run_resources, train_run
 from glassformer.training.default_choices import DEFAULTS_BY_PAIRS, choose_model, choose_tokenizer
 from glassformer.training.run_settings import DataSettings
 from glassformer.training.run_setup import prepare_run
@@ -198,7 +198,7 @@ def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch):
 
     monkeypatch.setattr(training_loop.Trainer, "_log_line", full)
     with pytest.raises(DirectoryError, match=r"No space left on device \(metrics.jsonl\)"):
-        train(options(tmp_path))
+        train_run(options(tmp_path))
 
 
 def test_fine_tuning_starts_from_a_model_with_its_vocabulary(finished, tmp_path):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.common.benchmark_sentences import sentences
 from glassformer.cli.common.progress_counter import ProgressCounter
 from glassformer.cli.common.search_options import Model, UseShortlist
 from glassformer.text_layout import columns
@@ -60,9 +59,10 @@ def bench(
     from glassformer.engine.native_library import loaded
     from glassformer.errors import SettingsError
     from glassformer.loading import open_model
+    from glassformer.verification.sample_sentences import sentences
 
     opened = open_model(model)
-    sources = sentences(opened, text, count)
+    sources = sentences(opened.config, opened.tokenizer, text, count)
     options = EngineOptions(shortlist=shortlist)
     used = chosen_shortlist(options, opened.shortlist(options))
     refusals = available_systems(opened.config, with_shortlist=used is not None)

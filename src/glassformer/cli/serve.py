@@ -13,14 +13,10 @@ from glassformer.errors import SettingsError
 from glassformer.extras import explained
 
 if TYPE_CHECKING:
-    import socket
-
     from glassformer.engine import EngineOptions
     from glassformer.server.limits import Limits
 
 _access_option = shared.panel("Access")
-SWITCH_INTERVAL_SECONDS = 0.001
-"""Python's thread switch interval, a fifth of the default, so that requests are answered while the model computes."""
 
 
 def serve(
@@ -113,25 +109,28 @@ def run_server(
     `model_options`: of `open_served_model`.
     """
     with explained():
-        from glassformer.server.uvicorn_server import TranslationServer, address_of, bind, run
-    from glassformer.server.api_keys import read_keys
-    from glassformer.server.state import ServerState
-    from glassformer.server.translation_service import open_served_model
+        from glassformer.server.serving import serve_until_stopped
+        from glassformer.server.translation_service import open_served_model
+    from glassformer.server.api_keys import APIKeys, read_keys
 
     server_limits = limits_from(limits)
-    keys = read_keys(key_file) if key_file is not None else None
-    listening = bind(host, port)  # before the model is read, which takes longer
-    try:
-        _check_exposure(listening, keys is not None or allow_anonymous)
-        served = open_served_model(model, engine=None if engine is None else engine(), **model_options)
-        state = ServerState(served, server_limits, keys, language_pair)
-        engine_name = str(state.service.engine)
-        server = TranslationServer(state, allow_host, lambda: announce(served.name, address_of(listening), engine_name))
-        sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
+    keys = APIKeys([]) if key_file is None else read_keys(key_file)
+
+    def started(name: str, address: str, engine_name: str) -> None:
+        announce(name, address, engine_name)
         gc.freeze()  # the objects made so far are permanent: a collection over all of them pauses everything for 0.1 s
-        run(server, listening)
-    finally:
-        listening.close()
+
+    serve_until_stopped(
+        lambda: open_served_model(model, engine=None if engine is None else engine(), **model_options),
+        started,
+        host=host,
+        port=port,
+        keys=keys,
+        allow_host=allow_host,
+        allow_anonymous=allow_anonymous,
+        language_pair=language_pair,
+        limits=server_limits,
+    )
     typer.echo("Stopped.", err=True)
     _exit_now()
 
@@ -159,17 +158,6 @@ def _language_pair(languages: str | None) -> tuple[str, str] | None:
     if len(codes) != 2 or not all(codes):
         raise SettingsError(f"--languages {languages} should be two language codes, as in --languages en,de.")
     return codes[0], codes[1]
-
-
-def _check_exposure(listening: "socket.socket", allowed: bool) -> None:
-    """Refuse to serve other machines without an explicit decision: any client can use the whole CPU."""
-    from glassformer.server.uvicorn_server import address_of, is_loopback
-
-    if not (allowed or is_loopback(listening)):
-        raise SettingsError(
-            f"{address_of(listening)} can be reached from other machines: require keys with --api-key-file FILE, or "
-            "allow everyone with --open."
-        )
 
 
 def _exit_now() -> None:

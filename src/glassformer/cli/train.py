@@ -2,7 +2,6 @@
 
 import shlex
 import shutil
-import sys
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
@@ -138,9 +137,9 @@ def write_starting_file(path: Path, given: dict[str, Any], changes: list[str]) -
 
 def planned_text(options: dict[str, Any]) -> str:
     """What a run would do and take, from a dry run."""
-    from glassformer.cli.common.training_display import LogDisplay
     from glassformer.training import plan
     from glassformer.training.run_report import duration
+    from glassformer.training.training_display import LogDisplay
 
     run = plan(options, LogDisplay(), with_progress)
     training = run.settings.training
@@ -157,19 +156,15 @@ def planned_text(options: dict[str, Any]) -> str:
 
 def train_in_terminal(options: dict[str, Any]) -> dict[str, Any]:
     """Train with progress on stderr and return the report. After a signal, exit with 128 + its number."""
-    from glassformer.cli.common.training_display import LiveDisplay, LogDisplay
-    from glassformer.training import Interrupted
-    from glassformer.training import train as run_training
+    from glassformer.training import Interrupted, train_run
+    from glassformer.training.training_display import shown_on_stderr
 
-    display = LiveDisplay() if sys.stderr.isatty() else LogDisplay()
     try:
-        return run_training(options, display, with_progress)
+        with shown_on_stderr() as display:
+            return train_run(options, display, with_progress)
     except Interrupted as stopped:
-        display.close()
         typer.echo(f"Saved at update {stopped.update:,}. Run the same command to resume.", err=True)
         raise typer.Exit(128 + stopped.received) from None
-    finally:
-        display.close()
 
 
 def options_from(file: Path | None, flags: dict[str, Any], changes: list[str]) -> dict[str, Any]:

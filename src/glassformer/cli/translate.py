@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from glassformer.decoding import SearchSettings
     from glassformer.decoding.alignment_choice import AlignmentHeads
     from glassformer.decoding.attention_links import Link
-    from glassformer.translator import Constraints, Translation, TranslationCandidate, Translator
+    from glassformer.translation import Constraints, Translation, TranslationCandidate
+    from glassformer.translator import Translator
 
 _sampling_option, _constraint_option = shared.panel("Sampling"), shared.panel("Constraints")
 LINES_PER_GROUP = 1024  # translated together: enough to sort them by length, few enough to wait for
@@ -132,7 +133,7 @@ def translate(
         sample, epsilon = True, 0.02 if epsilon is None else epsilon  # the best truncation for MBR (arXiv:2305.09860)
 
     from glassformer import load
-    from glassformer.translator import Constraints
+    from glassformer.translation import Constraints
 
     search_options: dict[str, Any] = {
         "min_length_ratio": min_length_ratio,
@@ -194,7 +195,7 @@ class _Run:
         done = 0
         for group in texts.groups(LINES_PER_GROUP):
             translations = self.translator.translations(
-                group, [self.constraints] * len(group), self.terms, self.mbr, self.to_lines.alignment_heads
+                group, self.constraints, glossary=self.terms, mbr=self.mbr, choice=self.to_lines.alignment_heads
             )
             writer.write(self.to_lines(translations))
             for number, translation in enumerate(translations, start=done + 1):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.common.benchmark_sentences import sentences
 from glassformer.cli.common.progress_counter import ProgressCounter
 from glassformer.cli.common.search_options import BeamSize, Model
 from glassformer.text_layout import columns
@@ -32,9 +31,10 @@ def verify(
     from glassformer.decoding import Beam
     from glassformer.loading import open_model
     from glassformer.verification.invariants import check_invariants
+    from glassformer.verification.sample_sentences import sentences
 
     opened = open_model(model)
-    sources = sentences(opened, text, count)
+    sources = sentences(opened.config, opened.tokenizer, text, count)
     results: list[InvariantResult] = []
     with ProgressCounter("Invariants checked:") as counter:
         for result in check_invariants(opened.model, sources, Beam(size=beam)):

@@ -12,8 +12,9 @@ from typing import Annotated, Literal, NoReturn
 
 from pydantic import Field
 
+from glassformer.data.given_texts import check_text
 from glassformer.data.subword_segmentation import SEGMENTERS, ByteLevelSegmenter, Segmenter, SegmenterKind
-from glassformer.data.tokenizer import SETTINGS, SIDES, Side, Tokenizer, check_text, lookup_pieces
+from glassformer.data.tokenizer import SETTINGS, SIDES, Side, Tokenizer, lookup_pieces
 from glassformer.errors import DataError, DirectoryError, InputError
 from glassformer.settings import Settings
 

@@ -15,6 +15,7 @@ import sentencepiece
 from pydantic import Field
 
 from glassformer.data.corpus import Pair
+from glassformer.data.given_texts import check_text
 from glassformer.errors import DataError, DirectoryError, InputError
 from glassformer.settings import Settings
 
@@ -99,16 +100,6 @@ class Tokenizer:
     def files(self) -> dict[str, bytes]:
         """The contents of the SentencePiece model files, by file name."""
         return {_file_name(self.settings, side): model for side, model in self._models.items()}
-
-
-def check_text(text: str) -> None:
-    """Refuse lone surrogates: Python strings may contain them, UTF-8 may not."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise InputError(
-            f"{text!r} contains an unpaired surrogate, which is not a valid character: remove it."
-        ) from None
 
 
 def lookup_pieces(vocabulary: Mapping[str, int], pieces: Sequence[str], markers: str) -> tuple[int, ...]:

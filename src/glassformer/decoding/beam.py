@@ -21,6 +21,8 @@ class Beam(SearchSettings):
     """Beam search: keep the best few partial targets of each sentence and extend all of them.
 
     The search ends when no unfinished hypothesis could still reach the `n_best`.
+
+    >>> translator = gf.load("street", search=gf.Beam(size=8, n_best=2))
     """
 
     size: Width = 4

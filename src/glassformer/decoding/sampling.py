@@ -19,6 +19,10 @@ class Sample(SearchSettings):
     """Sampling: draw each token by its probability, `n_best` times for each sentence.
 
     Samples depend on the seed and the sentence itself, not on the batch or the sentence's position in it.
+
+    >>> translator = gf.load("street", search=gf.Sample(top_p=0.9, seed=1))
+    >>> translator("The animal slept.") == translator("The animal slept.")
+    True
     """
 
     temperature: Annotated[float, Field(ge=1e-4, le=1e4)] = 1.0

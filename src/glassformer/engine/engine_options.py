@@ -15,7 +15,11 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class EngineOptions(Settings):
-    """Options of the inference engine. In the same precision all engines give the same results, up to rounding."""
+    """Options of the inference engine. In the same precision all engines give the same results, up to rounding.
+
+    >>> gf.load("street", engine=gf.EngineOptions(precision="int8", workers=1))
+    <Translator street, engine fast, int8>
+    """
 
     engine: EngineKind = "fast"
     """Inference engine: "fast" (compiled C on all cores), "plain" (PyTorch) or "ctranslate2".

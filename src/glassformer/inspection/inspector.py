@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
+from glassformer.data.given_texts import listed_pairs, listed_texts
 from glassformer.data.tokenizer import Side
 from glassformer.data.word_spans import WordPair, word_pair
 from glassformer.decoding import Beam, Request
@@ -22,7 +23,13 @@ from glassformer.translator import Translator
 
 
 def inspect(translator: Translator) -> "Inspector":
-    """Look inside a translator: traces, what-ifs, head importance, word alignment, pronouns."""
+    """Look inside a translator: traces, what-ifs, head importance, word alignment, pronouns.
+
+    >>> inspector = gf.inspect(gf.load("street"))
+    >>> trace = inspector.trace("The animal didn't cross the street because it was too tired.")
+    >>> trace.translation
+    'Das Tier überquerte die Straße nicht, weil es zu müde war.'
+    """
     return Inspector(translator)
 
 
@@ -98,9 +105,12 @@ class Inspector:
             if change.POSITIONAL:
                 raise InputError(f"{change!r} refers to positions of one sentence: use `what_if` with its trace.")
         translator, model = self.translator, weight_sharing_copy(self.model)
-        requests = [translator.request(text, ids) for text in average_over for _, ids in translator.parts(text)]
+        texts = listed_texts(average_over, "average_over")
+        requests = [translator.request(text, ids) for text in texts for _, ids in translator.parts(text)]
         apply(model, changes, means_for(changes, self.model, requests, translator.search))
-        return Translator(model, self.tokenizer, translator.search, max_tokens=translator.max_tokens)
+        changed = Translator(model, self.tokenizer, translator.search, max_tokens=translator.max_tokens)
+        changed.changes = (*translator.changes, *changes)
+        return changed
 
     def rank_heads(
         self,
@@ -112,6 +122,7 @@ class Inspector:
 
         `progress` is called with the number of heads done and their total number.
         """
+        sources = listed_texts(sources, "sources")
         ids = self._id_pairs(sources, self.translator.translate(sources) if targets is None else targets)
         return rank_heads(self.model, [source for source, _ in ids], [target for _, target in ids], progress)
 
@@ -152,7 +163,10 @@ class Inspector:
         `own_pronouns`: candidate -> its pronoun; by default, the pronoun in the sentence that resolves to the
         candidate. `nouns`: substitutes for the candidates; by default, `tries` words of the model's vocabulary.
         """
-        question = PronounQuestion(self.translator, pronouns, own_pronouns or {}, nouns, tries)
+        candidates = None if candidates is None else listed_texts(candidates, "candidates")
+        nouns = None if nouns is None else listed_texts(nouns, "nouns")
+        listed = listed_texts(pronouns, "pronouns")
+        question = PronounQuestion(self.translator, listed, own_pronouns or {}, nouns, tries)
         return question.resolve(text, word, candidates, swap)
 
     @cached_property
@@ -161,7 +175,7 @@ class Inspector:
 
     def _id_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[tuple[list[int], list[int]]]:
         encode = self.tokenizer.encode
-        pairs = zip(sources, targets, strict=True)
+        pairs = zip(*listed_pairs(sources, targets), strict=True)
         return [(encode(source, "source"), encode(target, "target")) for source, target in pairs]
 
     def _encode_unsplit(self, text: str, side: Side) -> list[int]:

@@ -20,7 +20,11 @@ PositionName = Literal[
 
 
 class ModelConfig(Settings):
-    """Architecture and special tokens of one encoder-decoder Transformer."""
+    """Architecture and special tokens of one encoder-decoder Transformer.
+
+    >>> gf.ModelConfig(vocab_size=100, d_model=64, n_heads=4).d_head
+    16
+    """
 
     vocab_size: Count
     """Size of the target vocabulary (V)."""

@@ -38,6 +38,8 @@ MAX_DIMENSION = 2**24
 def save_model(model: "Transformer | ModelWeights", path: str | os.PathLike[str], *, eight_bits: bool = False) -> None:
     """Write the model as a new directory, atomically: it is complete or absent.
 
+    >>> gf.save_model(gf.Transformer(gf.preset("tiny", vocab_size=100)), "tiny-model")
+
     `eight_bits`: matrices are rounded to 256 levels per row and take a quarter of the space; they are read as float32.
     """
     with building(Path(path)) as directory:
@@ -52,7 +54,12 @@ def write_model(model: "Transformer | ModelWeights", directory: Path, *, eight_b
 
 
 def load_model(path: str | os.PathLike[str]) -> "Transformer":
-    """Load a model directory after verifying every file; the model is in `eval` mode."""
+    """Load a model directory after verifying every file; the model is in `eval` mode.
+
+    >>> gf.save_model(gf.Transformer(gf.preset("tiny", vocab_size=100)), "another-model")
+    >>> gf.load_model("another-model").training
+    False
+    """
     return read_model(path).network
 
 

@@ -32,7 +32,11 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def preset(name: str, **changes: Any) -> ModelConfig:
-    """A model config by name, optionally with changes: `preset("tiny", vocab_size=4000)`."""
+    """A model config by name, optionally with changes.
+
+    >>> gf.preset("tiny", vocab_size=4000).d_model
+    128
+    """
     if name not in PRESETS:
         raise SettingsError(f"There is no preset {name!r}; the presets are {', '.join(PRESETS)}.")
     return ModelConfig(**PRESETS[name] | changes)

@@ -40,5 +40,10 @@ class Tap(nn.Module):
 
 
 def taps(model: nn.Module) -> dict[str, Tap]:
-    """All taps of the model by name, in the order of the module tree."""
+    """All taps of the model by name, in the order of the module tree.
+
+    >>> model = gf.Transformer(gf.preset("tiny", vocab_size=100))
+    >>> gf.taps(model)["decoder.layers.0.cross_attention.weights"].axes
+    ('B', 'H', 'T', 'S')
+    """
     return {name: module for name, module in model.named_modules() if isinstance(module, Tap)}

@@ -15,7 +15,13 @@ from glassformer.model.tap import Tap
 
 
 class Transformer(nn.Module):
-    """The Transformer: encoder, decoder that attends to its output, and projection to the vocabulary (figure 1)."""
+    """The Transformer: encoder, decoder that attends to its output, and projection to the vocabulary (figure 1).
+
+    >>> import torch
+    >>> model = gf.Transformer(gf.preset("tiny", vocab_size=100)).eval()
+    >>> model(torch.tensor([[5, 6, 7, 2]]), torch.tensor([[1, 20, 21]])).shape  # B T V
+    torch.Size([1, 3, 100])
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

@@ -46,6 +46,9 @@ class ModelWeights:
             return self
         return ModelWeights(self.config, self.tensors, device=device)
 
+    def __reduce__(self) -> tuple[object, ...]:  # pickled as configuration and arrays, without the PyTorch model
+        return type(self), (self.config, self.tensors)
+
     def get(self, name: str) -> NDArray[Any] | None:
         """A weight's numbers by any of its names; None if the model has no such weight."""
         tensor = self.tensors.get(stored_name(self.config, name))

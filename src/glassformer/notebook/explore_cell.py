@@ -33,6 +33,9 @@ def explore(
     In a notebook it is a widget; that of a translator asks the kernel for other sentences and what-ifs. With `static`,
     or without the packages for the widget, it is a page in a frame, which needs no kernel and is kept when the notebook
     is exported.
+
+    >>> gf.explore(gf.load("street"), "The animal slept.", static=True)
+    <glassformer explorer: The animal slept.>
     """
     if isinstance(what, Translator):
         if text is None or not text.strip():

@@ -20,7 +20,8 @@ from glassformer.server.limits import Limits
 from glassformer.server.metrics import Metrics
 from glassformer.server.request_batching import Batcher, Ticket
 from glassformer.server.schemas import TranslatedText, TranslateRequest, TranslationOut, Translations, WordLink
-from glassformer.translator import MAX_SOURCE_TOKENS, Translation, TranslationCandidate, Translator
+from glassformer.translation import Translation, TranslationCandidate
+from glassformer.translator import MAX_SOURCE_TOKENS, Translator
 
 DEFAULT_SEARCH = Beam()
 
@@ -47,10 +48,14 @@ def open_served_model(
     translator = load(
         path, engine=engine, max_tokens=max_tokens, source_language=source_language, target_language=target_language
     )
+    return served_model(os.path.basename(os.path.normpath(os.fspath(path))), translator)
+
+
+def served_model(name: str, translator: Translator) -> ServedModel:
+    """A loaded model, to be served under this name."""
     if isinstance(translator.tokenizer, IdsOnly):
-        raise InputError(f"{path} has no tokenizer: it takes token ids, not text, and cannot be served.")
-    heads = read_alignment_heads(translator.directory, translator.config)
-    return ServedModel(os.path.basename(os.path.normpath(os.fspath(path))), translator, heads)
+        raise InputError(f"{name} has no tokenizer: it takes token ids, not text, and cannot be served.")
+    return ServedModel(name, translator, read_alignment_heads(translator.directory, translator.config))
 
 
 class TranslationService:

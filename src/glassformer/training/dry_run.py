@@ -10,9 +10,9 @@ from glassformer.data.corpus import Watch, unwatched
 from glassformer.errors import SettingsError
 from glassformer.training.distributed import under_torchrun
 from glassformer.training.progress_listener import ProgressListener
+from glassformer.training.run import train_run
 from glassformer.training.run_settings import RunSettings
 from glassformer.training.run_setup import RUN, Run, check_directory, open_run
-from glassformer.training.train import train
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def plan(options: dict[str, Any], listener: ProgressListener | None = None, watc
     with tempfile.TemporaryDirectory(prefix="glassformer-") as temporary:
         trial = Path(temporary) / "run"
         try:
-            train(options | {"out": str(trial)}, _UntilTheUpdates(listener or ProgressListener()), watch)
+            train_run(options | {"out": str(trial)}, _UntilTheUpdates(listener or ProgressListener()), watch)
         except _Reached as reached:
             return _plan(open_run(trial), str(directory), *reached.prediction)
     raise AssertionError("a new run has updates")

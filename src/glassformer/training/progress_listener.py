@@ -20,7 +20,13 @@ class Progress:
 
 
 class ProgressListener:
-    """Base class of progress listeners of a training run: ignores everything; override the methods of interest."""
+    """Base class of progress listeners of a training run: ignores everything; override the methods of interest.
+
+    >>> class Losses(gf.ProgressListener):
+    ...     def updated(self, progress):
+    ...         print(f"{progress.update} of {progress.total}: {progress.loss:.2f}")
+    >>> losses = Losses()  # for gf.train(..., listener=losses)
+    """
 
     def message(self, text: str) -> None:
         """Called with a sentence for the user."""

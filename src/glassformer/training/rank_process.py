@@ -9,10 +9,10 @@ from pathlib import Path
 from glassformer.errors import GlassformerError
 from glassformer.training.distributed import join_local_group
 from glassformer.training.progress_listener import ProgressListener
+from glassformer.training.run import train_as_rank
 from glassformer.training.run_resources import keep_memory
 from glassformer.training.run_setup import open_run
 from glassformer.training.stop_signals import Interrupted
-from glassformer.training.train import train_as_rank
 
 
 def main(run_directory: str, rendezvous: str, rank: str, size: str, parent: str) -> None:

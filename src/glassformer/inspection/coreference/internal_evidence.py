@@ -17,7 +17,8 @@ from glassformer.inspection.explanation.attribution import (
 )
 from glassformer.inspection.tracing.trace import Trace
 from glassformer.inspection.tracing.trace_builder import TokenNames, trace
-from glassformer.translator import TranslationCandidate, Translator
+from glassformer.translation import TranslationCandidate
+from glassformer.translator import Translator
 
 MIN_LOSS_LEAD_NATS = 0.01
 """Minimum difference between the losses of two candidates for the larger one to count."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from glassformer.atomic_directory import replace_file
 from glassformer.errors import InputError
-from glassformer.inspection.figures.figure_options import FigureOptions
+from glassformer.inspection.figures.figure_options import FigureArguments, FigureOptions
 from glassformer.inspection.figures.png import as_png
 from glassformer.inspection.figures.renderer import as_svg
 from glassformer.inspection.figures.views import view_data
@@ -58,8 +58,15 @@ class Figure:
         return unescape(match[1]) if match else ""
 
 
-def figure(trace: Trace, view: str, **options: Any) -> Figure:
-    """Draw a view of a trace: one of `figure_catalogue.VIEWS`, with the options of `FigureOptions`."""
+def figure(trace: Trace, view: str, **options: Unpack[FigureArguments]) -> Figure:
+    """Draw a view of a trace, such as "attention" or "multi-head", with the options of `FigureOptions`.
+
+    >>> trace = gf.inspect(gf.load("street")).trace("The animal slept.")
+    >>> picture = gf.figure(trace, "attention", at="encoder.layers.0.self_attention", head=0)
+    >>> picture.save("attention.svg")
+
+    `glassformer figure --help` lists the views. A notebook shows the figure.
+    """
     checked = FigureOptions(**options)
     data = view_data(trace, view, checked)
     style = {"width": int(checked.width.removesuffix("mm")), "dark": checked.dark, "caption": checked.caption}

@@ -1,12 +1,24 @@
 """Options of figures: which attention, head and token to show, and the style."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypedDict
 
 from pydantic import Field
 
 from glassformer.settings import Settings
 
 Index = Annotated[int, Field(ge=0)]
+
+
+class FigureArguments(TypedDict, total=False):
+    """The options of `FigureOptions` as arguments of a function."""
+
+    at: str | None
+    head: int | None
+    token: str | int | None
+    likeliest: int
+    width: Literal["86mm", "178mm"]
+    dark: bool
+    caption: bool
 
 
 class FigureOptions(Settings):

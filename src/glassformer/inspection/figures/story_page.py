@@ -78,7 +78,7 @@ def story(trace: Trace, *, name: str = "", dark: bool = False, **options: Any) -
 
     `name`: the model's name.
     """
-    style = {"dark": dark, "caption": False}
+    style: dict[str, Any] = {"dark": dark, "caption": False}
     options = {option: value for option, value in options.items() if value is not None}
     drawn = {"attention": figure(trace, "attention", **{"head": 0, **options}, **style)}
     left_out = []  # wrong options have raised above, so what fails below are tensors that the trace does not have

@@ -6,7 +6,7 @@ Positions, heads and layers are counted from 0. `at` is the name of an attention
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import ConfigDict, Field
@@ -27,10 +27,15 @@ HeadMeans = Mapping[str, Float[Tensor, "H K"]]
 """Attention name -> mean context vector of each head, which `AverageHead` substitutes."""
 
 
+def _described_by_first_paragraph(schema: dict[str, Any]) -> None:
+    schema["description"] = schema["description"].partition("\n\n")[0]
+
+
 class Change(Settings):
     """An intervention: most change the value at a tap (a named point of the forward pass), some change the input."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)  # for the server's OpenAPI document
+    # For the server's OpenAPI document, without the examples.
+    model_config = ConfigDict(use_attribute_docstrings=True, json_schema_extra=_described_by_first_paragraph)
 
     POSITIONAL: ClassVar[bool] = False
     """Whether the change refers to positions of one sentence, and so cannot be applied to a corpus."""
@@ -68,7 +73,14 @@ class HeadChange(AttentionChange):
 
 
 class RemoveHead(HeadChange):
-    """Zero ablation of a head: its context becomes 0."""
+    """Zero ablation of a head: its context becomes 0.
+
+    >>> inspector = gf.inspect(gf.load("street"))
+    >>> trace = inspector.trace("The animal slept.")
+    >>> without = inspector.what_if(trace, gf.RemoveHead(at="decoder.layers.1.cross_attention", head=2))
+    >>> without.after["decoder.layers.1.cross_attention.context"][2].abs().max().item()
+    0.0
+    """
 
     kind: Literal["remove-head"] = "remove-head"
 
@@ -80,7 +92,15 @@ class RemoveHead(HeadChange):
 
 
 class AverageHead(HeadChange):
-    """Mean ablation of a head: its context becomes its mean at every position."""
+    """Mean ablation of a head: its context becomes its mean at every position.
+
+    >>> inspector = gf.inspect(gf.load("street"))
+    >>> trace = inspector.trace("The animal slept.")
+    >>> average = inspector.what_if(trace, gf.AverageHead(at="decoder.layers.1.cross_attention", head=2))
+    >>> context = average.after["decoder.layers.1.cross_attention.context"][2]
+    >>> bool((context == context[0]).all())
+    True
+    """
 
     kind: Literal["average-head"] = "average-head"
 
@@ -94,7 +114,14 @@ class AverageHead(HeadChange):
 
 
 class RemoveEdge(AttentionChange):
-    """Remove one attention edge: its score becomes -inf, and the softmax redistributes its weight."""
+    """Remove one attention edge: its score becomes -inf, and the softmax redistributes its weight.
+
+    >>> inspector = gf.inspect(gf.load("street"))
+    >>> trace = inspector.trace("The animal slept.")
+    >>> edge = gf.RemoveEdge(at="encoder.layers.0.self_attention", query=1, key=0)
+    >>> inspector.what_if(trace, edge).after["encoder.layers.0.self_attention.weights"][:, 1, 0].abs().max().item()
+    0.0
+    """
 
     kind: Literal["remove-edge"] = "remove-edge"
     POSITIONAL = True
@@ -121,7 +148,15 @@ class RemoveEdge(AttentionChange):
 
 
 class UniformAttention(AttentionChange):
-    """Uniform attention weights over all visible positions."""
+    """Uniform attention weights over all visible positions.
+
+    >>> inspector = gf.inspect(gf.load("street"))
+    >>> trace = inspector.trace("The animal slept.")
+    >>> uniform = inspector.what_if(trace, gf.UniformAttention(at="encoder.layers.0.self_attention", head=0))
+    >>> weights = uniform.after["encoder.layers.0.self_attention.weights"][0]
+    >>> float(weights.max() - weights.min()) < 1e-6
+    True
+    """
 
     kind: Literal["uniform-attention"] = "uniform-attention"
     head: Index | None = None
@@ -138,7 +173,14 @@ class UniformAttention(AttentionChange):
 
 
 class SkipFeedForward(Change):
-    """Skip a layer's feed-forward sub-layer: only its residual connection is left."""
+    """Skip a layer's feed-forward sub-layer: only its residual connection is left.
+
+    >>> inspector = gf.inspect(gf.load("street"))
+    >>> trace = inspector.trace("The animal slept.")
+    >>> skipped = inspector.what_if(trace, gf.SkipFeedForward(at="encoder.layers.0"))
+    >>> skipped.after["encoder.layers.0.feed_forward.output"].abs().max().item()
+    0.0
+    """
 
     kind: Literal["skip-feed-forward"] = "skip-feed-forward"
     at: str
@@ -154,7 +196,15 @@ class SkipFeedForward(Change):
 
 
 class ReplaceMatrices(AttentionChange):
-    """Replace an attention's W_K and W_V by those of another attention."""
+    """Replace an attention's W_K and W_V by those of another attention.
+
+    >>> inspector = gf.inspect(gf.load("street"))
+    >>> trace = inspector.trace("The animal slept.")
+    >>> names = "decoder.layers.0.cross_attention", "decoder.layers.1.cross_attention"
+    >>> exchanged = inspector.what_if(trace, gf.ReplaceMatrices(at=names[0], by=names[1]))
+    >>> bool((exchanged.after[f"{names[0]}.k"] == exchanged.before[f"{names[1]}.k"]).all())
+    True
+    """
 
     kind: Literal["replace-matrices"] = "replace-matrices"
     by: str
@@ -171,7 +221,14 @@ class ReplaceMatrices(AttentionChange):
 
 
 class ReplaceToken(Change):
-    """Replace one source token, or several consecutive ones."""
+    """Replace one source token, or several consecutive ones.
+
+    >>> inspector = gf.inspect(gf.load("street"))
+    >>> trace = inspector.trace("The animal didn't cross the street because it was too tired.")
+    >>> wide = inspector.what_if(trace, inspector.word_replacement(trace, "tired", "wide"))
+    >>> wide.changed_words
+    [('es', 'sie'), ('müde', 'breit')]
+    """
 
     kind: Literal["replace-token"] = "replace-token"
     POSITIONAL = True
@@ -192,7 +249,14 @@ class ReplaceToken(Change):
 
 
 class ForcePrefix(Change):
-    """Force the target to begin with given tokens."""
+    """Force the target to begin with given tokens.
+
+    >>> inspector = gf.inspect(gf.load("street"))
+    >>> trace = inspector.trace("The animal slept.")
+    >>> forced = inspector.what_if(trace, inspector.forced_prefix("Die"))
+    >>> forced.after.translation.startswith("Die")
+    True
+    """
 
     kind: Literal["force-prefix"] = "force-prefix"
     POSITIONAL = True

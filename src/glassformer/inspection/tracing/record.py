@@ -54,6 +54,13 @@ def record(model: nn.Module, *patterns: str) -> Iterator[Recording]:
     """Record the taps whose names match while the block runs: `record(model, "decoder.*.weights")`.
 
     `*` matches any characters, including dots; without a pattern, every tap is recorded.
+
+    >>> import torch
+    >>> model = gf.Transformer(gf.preset("tiny", vocab_size=100)).eval()
+    >>> with gf.record(model, "decoder.*.cross_attention.weights") as recorded:
+    ...     logits = model(torch.tensor([[5, 6, 2]]), torch.tensor([[1, 7]]))
+    >>> recorded["decoder.layers.0.cross_attention.weights"].shape  # B H T S
+    torch.Size([1, 4, 2, 3])
     """
     refuse_compiled(model)
     selected = matching_taps(model, patterns or ("*",))

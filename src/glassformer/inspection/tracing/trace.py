@@ -104,6 +104,11 @@ class Trace(Mapping[str, Tensor]):
 
     In addition to the taps, `output.*` has the most likely tokens at each target position, and `heads_out_norm` of
     every attention the norm of each head's contribution. Tensors of a file are read on access.
+
+    >>> trace = gf.inspect(gf.load("street")).trace("The animal slept.")
+    >>> weights = trace["decoder.layers.0.cross_attention.weights"]
+    >>> weights.shape[-1] == len(trace.about.source.ids)
+    True
     """
 
     def __init__(self, about: TraceInfo, loaders: Loaders, tree: SearchTree | None, parameters: Loaders) -> None:

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 from glassformer.errors import DataError
 
 if TYPE_CHECKING:
-    from glassformer.loading import OpenedModel
+    from glassformer.data import AnyTokenizer
+    from glassformer.model import ModelConfig
 
 MAX_SENTENCE_TOKENS = 128  # one overlong line must not dominate a measurement
 
 
-def sentences(opened: "OpenedModel", text: Path | None, count: int) -> list[list[int]]:
+def sentences(
+    config: "ModelConfig", tokenizer: "AnyTokenizer | None", text: Path | None, count: int
+) -> list[list[int]]:
     """Token ids of a text's first lines; without a text, of the built-in corpus; without a tokenizer, random ids."""
-    config, tokenizer = opened.config, opened.tokenizer
     if tokenizer is None and text is not None:
-        raise DataError(f"{opened.name} has no tokenizer: leave out the text, and random token ids are used.")
+        raise DataError("The model has no tokenizer: leave out the text, and random token ids are used.")
     if tokenizer is None:
         from glassformer.engine.random_source_ids import random_sources
 

@@ -1,9 +1,10 @@
 """Progress of a training run on stderr: a live progress bar on a terminal, or lines for a log."""
 
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
@@ -17,6 +18,16 @@ from glassformer.training.run_report import duration
 
 SECONDS_BETWEEN_LINES = 30.0
 SAMPLE_INDENT = "    "
+
+
+@contextmanager
+def shown_on_stderr() -> Iterator[ProgressListener]:
+    """A listener that shows the progress of a run on stderr, until the end of the block."""
+    display = LiveDisplay() if sys.stderr.isatty() else LogDisplay()
+    try:
+        yield display
+    finally:
+        display.close()
 
 
 class LogDisplay(ProgressListener):
@@ -57,7 +68,7 @@ class LogDisplay(ProgressListener):
         return f"loss {progress.loss:.3f}  lr {progress.learning_rate:.1e}  {speed}{self._dev}"
 
     def message(self, text: str) -> None:
-        typer.echo(text, err=True)
+        sys.stderr.write(f"{text}\n")
 
     def close(self) -> None:
         pass

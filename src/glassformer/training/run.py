@@ -1,4 +1,4 @@
-"""`train`: from options to a finished run, in one process, with helper processes on this machine, or under torchrun."""
+"""A whole run, from options to report: in one process, with helper processes on this machine, or under torchrun."""
 
 import contextlib
 import json
@@ -20,12 +20,12 @@ from glassformer.training.run_setup import Run, open_run, prepare_run
 from glassformer.training.training_loop import Trainer
 
 
-def train(
+def train_run(
     options: dict[str, Any], listener: ProgressListener | None = None, watch: Watch = unwatched
 ) -> dict[str, Any]:
     """Train with `options` (the tables of a run's TOML file), or resume the run; returns the report.
 
-    `train({"out": "runs/mine", "data": {"source": "a.en", "target": "a.de"}})` is all it needs.
+    `train_run({"out": "runs/mine", "data": {"source": "a.en", "target": "a.de"}})` is all it needs.
     """
     listener = listener or ProgressListener()
     options = canonical(options)
