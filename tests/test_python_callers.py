@@ -118,6 +118,9 @@ def test_one_text_is_not_taken_apart_by_the_inspector(translator):
         inspector.align(["a", "b"], ["a"])
     with pytest.raises(InputError, match="Expected text; it is None"):
         inspector.trace(None)
+    for takes_a_translator in (gf.inspect, gf.explore):
+        with pytest.raises(InputError, match=r"not (its|a) name: \w+\(load\('street'\)"):
+            takes_a_translator("street")
     with pytest.raises(InputError, match="should be lists of texts: put a single text into a list"):
         corpus_scores("ab", "ab")
 
