@@ -429,6 +429,13 @@ def test_a_translator_is_served_until_a_signal(directory):
         gf.serve(translator, port=0, on_started=ask)
         assert answers == [translator("The dog.")]
 
+        try:
+            gf.serve(translator, keys="short")
+        except gf.GlassformerError as error:
+            assert str(error).startswith("keys[0]: a key needs at least 16")
+        else:
+            raise AssertionError
+
         async def inside():
             gf.serve(translator, port=0)
 
