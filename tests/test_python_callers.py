@@ -118,6 +118,9 @@ def test_one_text_is_not_taken_apart_by_the_inspector(translator):
         inspector.align(["a", "b"], ["a"])
     with pytest.raises(InputError, match="Expected text; it is None"):
         inspector.trace(None)
+    for takes_a_translator in (gf.inspect, gf.explore):
+        with pytest.raises(InputError, match=r"not (its|a) name: \w+\(load\('street'\)"):
+            takes_a_translator("street")
     with pytest.raises(InputError, match="should be lists of texts: put a single text into a list"):
         corpus_scores("ab", "ab")
 
@@ -425,6 +428,13 @@ def test_a_translator_is_served_until_a_signal(directory):
 
         gf.serve(translator, port=0, on_started=ask)
         assert answers == [translator("The dog.")]
+
+        try:
+            gf.serve(translator, keys="short")
+        except gf.GlassformerError as error:
+            assert str(error).startswith("keys[0]: a key needs at least 16")
+        else:
+            raise AssertionError
 
         async def inside():
             gf.serve(translator, port=0)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from os import PathLike
 
 from glassformer.data.given_texts import listed_pairs, listed_texts
 from glassformer.data.tokenizer import Side
@@ -30,6 +31,8 @@ def inspect(translator: Translator) -> "Inspector":
     >>> trace.translation
     'Das Tier überquerte die Straße nicht, weil es zu müde war.'
     """
+    if isinstance(translator, str | PathLike):
+        raise InputError(f"inspect takes a translator, not its name: inspect(load({str(translator)!r})).")
     return Inspector(translator)
 
 

@@ -1,6 +1,7 @@
 """`explore`: the explorer of a sentence or a trace, in a notebook cell."""
 
 from importlib.util import find_spec
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from glassformer.errors import InputError
@@ -37,6 +38,8 @@ def explore(
     >>> gf.explore(gf.load("street"), "The animal slept.", static=True)
     <glassformer explorer: The animal slept.>
     """
+    if isinstance(what, str | PathLike):
+        raise InputError(f"explore takes a translator or a trace, not a name: explore(load({str(what)!r}), ...).")
     if isinstance(what, Translator):
         if text is None or not text.strip():
             raise InputError('The explorer needs a text, as in explore(translator, "The animal slept.").')

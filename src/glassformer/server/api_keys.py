@@ -51,13 +51,17 @@ def read_keys(path: Path) -> APIKeys:
         key = line.strip()
         if not key or key.startswith("#"):
             continue
-        if len(key) < MIN_KEY_CHARACTERS or not (key.isascii() and key.isprintable() and " " not in key):
-            raise DataError(
-                f"{path}, line {number}: a key needs at least {MIN_KEY_CHARACTERS} printable ASCII characters without "
-                "spaces, or it could be guessed. Generate one with "
-                'python -c "import secrets; print(secrets.token_urlsafe())".'
-            )
-        keys.append(key)
+        keys.append(checked_key(key, f"{path}, line {number}"))
     if not keys:
         raise DataError(f"{path} contains no key. Expected one key per line.")
     return APIKeys(keys)
+
+
+def checked_key(key: str, where: str) -> str:
+    """The key, unless it could be guessed or cannot be sent in a header."""
+    if len(key) < MIN_KEY_CHARACTERS or not (key.isascii() and key.isprintable() and " " not in key):
+        raise DataError(
+            f"{where}: a key needs at least {MIN_KEY_CHARACTERS} printable ASCII characters without spaces, or it "
+            'could be guessed. Generate one with python -c "import secrets; print(secrets.token_urlsafe())".'
+        )
+    return key

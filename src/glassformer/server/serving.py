@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from glassformer.data.given_texts import listed_texts
 from glassformer.errors import InputError, SettingsError
 from glassformer.extras import explained
 from glassformer.translator import Translator
@@ -48,7 +49,7 @@ def serve(
     """
     with explained():
         from glassformer.server.translation_service import open_served_model, served_model
-    from glassformer.server.api_keys import APIKeys
+    from glassformer.server.api_keys import APIKeys, checked_key
     from glassformer.server.limits import Limits
 
     with suppress(RuntimeError):
@@ -63,7 +64,7 @@ def serve(
         on_started or _print_address,
         host=host,
         port=port,
-        keys=APIKeys(list(keys)),
+        keys=APIKeys([checked_key(key, f"keys[{number}]") for number, key in enumerate(listed_texts(keys, "keys"))]),
         allow_host=allow_host,
         allow_anonymous=allow_anonymous,
         language_pair=language_pair,
