@@ -2,6 +2,7 @@
 
 The pretended device is called `meta`, a name that torch accepts everywhere. Its tensors wrap those of the CPU, so they
 have values; an operation on tensors of both devices is an error, as on a GPU, and only copies go from one to the other.
+`Module.to` does not move a model there, since it assigns to `.data`: `ModelWeights.on` does.
 """
 
 from collections.abc import Iterator
@@ -126,11 +127,8 @@ def meta_device() -> Iterator[None]:
 def pretended_device() -> Iterator[None]:
     """Context in which the device `meta` has memory and computes."""
     positions._cached.cache_clear()
-    swaps = torch.__future__.get_swap_module_params_on_conversion()
-    torch.__future__.set_swap_module_params_on_conversion(True)  # assigning to `.data` would not reach `inner`
     try:
         with PretendedMode(), TensorsThroughCopies():
             yield
     finally:
-        torch.__future__.set_swap_module_params_on_conversion(swaps)
         positions._cached.cache_clear()

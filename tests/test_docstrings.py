@@ -18,7 +18,7 @@ EXAMPLES = """
     import glassformer as gf
     from glassformer.training import default_choices
 
-    default_choices.choose_ranks = lambda parameters: 1  # a second process would take longer than the run
+    default_choices.choose_ranks = lambda parameters, device: 1  # a second process would take longer than the run
     os.chdir(sys.argv[1])
     failed = []
     for name in sys.argv[2:]:

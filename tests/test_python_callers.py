@@ -417,7 +417,7 @@ def test_a_translator_is_served_until_a_signal(directory):
 
         translator, answers = gf.load(sys.argv[1]), []
 
-        def ask(name, address):
+        def ask(name, address, engine):
             def request():
                 body = json.dumps({"text": "The dog."}).encode()
                 headers = {"content-type": "application/json"}

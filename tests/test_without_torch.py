@@ -81,6 +81,21 @@ def test_searches_do_not_import_torch(files):
     )
 
 
+def test_finding_no_gpu_driver_does_not_import_torch(files):
+    run_fresh(
+        """
+        import sys
+        import glassformer as gf
+        from glassformer.engine import describe_engine, devices
+
+        devices.CUDA_DRIVER_FILES = ()
+        assert describe_engine(gf.load(sys.argv[1], device="auto").engine).device == "cpu"
+        assert "torch" not in sys.modules
+        """,
+        str(files / "0"),
+    )
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -132,6 +147,7 @@ def test_bench_measures_our_systems(files):
         (["trace", "0", "The dog sleeps.", "new.safetensors"], "inspect"),
         (["explain", "0", "The dog sleeps."], "inspect"),
         (["translate", "0", "The dog sleeps.", "--engine", "plain"], "inspect"),
+        (["translate", "0", "The dog sleeps.", "--device", "cuda"], "inspect"),
     ],
 )
 def test_what_needs_torch_says_in_one_sentence_what_to_type(files, arguments, extra):

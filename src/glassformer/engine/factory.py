@@ -160,12 +160,12 @@ def open_step_model(
     if compiled is not None:
         return NativeStepModel(model, compiled, options.precision, shortlist)
     with explained():
-        from glassformer.engine.reduced_precision import converted, to_precision
+        from glassformer.engine.reduced_precision import to_precision
         from glassformer.engine.torch_step_model import PlainStepModel
     weights = ModelWeights.of(model)
     if options.device == "cpu":  # or where the model is
         network = to_precision(weights.network, options.precision)
     else:
-        network = converted(weights.on(options.device).network, options.precision)
+        network = weights.on(options.device, options.precision).network
     plain = PlainStepModel(network)
     return plain if shortlist is None else MaskedStepModel(plain, shortlist)

@@ -28,14 +28,8 @@ def to_precision(model: Transformer, precision: Precision) -> Transformer:
     return reduced.eval()
 
 
-def converted(model: Transformer, precision: Precision) -> Transformer:
-    """A copy of the model whose weights and values all have this type, for a GPU; the model itself if they have it."""
-    dtype = getattr(torch, precision)
-    return model if model.output_projection.weight.dtype == dtype else copy.deepcopy(model).to(dtype).eval()
-
-
 def precision_of(model: Transformer) -> Precision:
-    """The precision of a model that `to_precision` or `converted` made."""
+    """The precision of a model that `to_precision` made, or of all its weights."""
     if (half := HALF_TYPES.get(model.output_projection.weight.dtype)) is not None:
         return half
     kinds: dict[type, Precision] = {linear: precision for precision, linear in LINEARS.items()}

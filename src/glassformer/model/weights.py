@@ -23,12 +23,15 @@ class ModelWeights:
         tensors: dict[str, SavedTensor],
         network: "Transformer | None" = None,
         device: str = "cpu",
+        network_dtype: str | None = None,
     ) -> None:
         self.config = config
         self.tensors = tensors
         """Every weight, under its first name if it is shared; all have the same floating-point type."""
         self.device = device
         """The device of the PyTorch model."""
+        self.network_dtype = network_dtype or self.dtype
+        """The type of the PyTorch model's weights, by its name in torch."""
         self._network = network
         self._lock = threading.Lock()
 
@@ -40,11 +43,12 @@ class ModelWeights:
         tensors = {name: saved_tensor(weight) for name, weight in model.named_parameters()}
         return cls(model.config, tensors, model, str(model.output_projection.weight.device))
 
-    def on(self, device: str) -> "ModelWeights":
-        """The same weights, whose PyTorch model is on this device: `cuda` is any GPU."""
-        if device in (self.device, self.device.partition(":")[0]):
+    def on(self, device: str, dtype: str | None = None) -> "ModelWeights":
+        """The same weights, whose PyTorch model is on this device (`cuda`: any GPU) and of this type, if given."""
+        dtype = dtype or self.network_dtype
+        if dtype == self.network_dtype and device in (self.device, self.device.partition(":")[0]):
             return self
-        return ModelWeights(self.config, self.tensors, device=device)
+        return ModelWeights(self.config, self.tensors, device=device, network_dtype=dtype)
 
     def __reduce__(self) -> tuple[object, ...]:  # pickled as configuration and arrays, without the PyTorch model
         return type(self), (self.config, self.tensors)
@@ -99,7 +103,8 @@ def _network(weights: ModelWeights) -> "Transformer":
 
     with torch.device("meta"):  # shapes only: no memory is filled with values that would be replaced
         model = Transformer(weights.config)
-    tensors = {name: tensor.tensor().to(weights.device) for name, tensor in weights.tensors.items()}
+    dtype = getattr(torch, weights.network_dtype)
+    tensors = {name: tensor.tensor().to(dtype).to(weights.device) for name, tensor in weights.tensors.items()}
     model.load_state_dict(tensors, strict=False, assign=True)
     model.tie()  # assigning set only the first name of each shared weight
     model.requires_grad_()

@@ -97,7 +97,7 @@ def trace(
         same=same,
     )
     weights = {name: weight.detach() for name, weight in model.named_parameters()}
-    return in_memory(about, on_cpu(tensors), tree, on_cpu(weights))
+    return in_memory(about, tensors, tree, on_cpu(weights))
 
 
 def shared_parameters(model: Transformer) -> dict[str, str]:
@@ -161,7 +161,10 @@ def _up_to(tree: SearchTree, node: int) -> list[int]:
 def _recorded(
     model: Transformer, source: Sequence[int], target: Sequence[int]
 ) -> tuple[dict[str, Tensor], dict[str, str], dict[str, str]]:
-    """Record one forward pass: distinct tensors by tap name, the axes of each tap, and taps with the same tensor."""
+    """Record one forward pass: distinct tensors by tap name, the axes of each tap, and taps with the same tensor.
+
+    The tensors are on the CPU.
+    """
     with record(model) as recording:
         logits = at_least_float32(model(*batch_of_one(model, source, target)))[0]
     tensors: dict[str, Tensor] = {}
@@ -181,7 +184,7 @@ def _recorded(
         if name.endswith(".heads_out"):
             tensors[f"{name}_norm"], axes[f"{name}_norm"] = tensor.norm(dim=-1), " ".join(letters[:-1])
     output = _output(logits, torch.tensor(target, device=logits.device))
-    return tensors | output, axes | {name: "T" if x.dim() == 1 else "T V" for name, x in output.items()}, same
+    return on_cpu(tensors | output), axes | {name: "T" if x.dim() == 1 else "T V" for name, x in output.items()}, same
 
 
 def _output(logits: Float[Tensor, "T V"], written: Int[Tensor, " T"]) -> dict[str, Tensor]:
