@@ -45,7 +45,7 @@ def test_a_name_means_itself_and_every_other_of_its_group():
     ("arguments", "hint"),
     [
         (["evaluate", "street", "--source", "a", "--target", "b"], "did you mean --reference?"),
-        (["evaluate", "street", "--source", "a", "--temperature", "2"], "Its options: --against, --beam, --engine,"),
+        (["evaluate", "street", "--source", "a", "--temperature", "2"], "Its options: --against, --beam, --device,"),
         (["translate", "street", "--num-beams", "3", "Hello"], "did you mean --beam?"),
         (["translate", "street", "--temprature", "3", "Hello"], "did you mean --temperature?"),
         (["train", "--sorce", "a"], "did you mean --source?"),

@@ -108,7 +108,7 @@ WRONG = {
         "t.gz is damaged or truncated",
     ),
     "endless line": (with_file("train.target", b"a" * (2**20 + 2) + b"\n" * 30), "longer than 1,048,576 bytes"),
-    "one unnamed file": (one_file("pairs.txt", b"a\tb\n"), "neither in .tsv nor in .jsonl"),
+    "one unnamed file": (one_file("pairs.txt", b"a\tb\n"), "neither in .tsv, .csv nor .jsonl"),
     "TSV without tab": (
         one_file("pairs.tsv", b"a\tb\na b\n"),
         "line 2: expected one tab between source and target, found 0",
@@ -155,7 +155,7 @@ WRONG = {
     "occupied directory": (occupied, "other contains other files (thesis.tex) and no run.toml"),
     "a file in the way": (a_file_in_the_way, "taken is not a directory"),
     "start from nothing": (asking("--finetune", "nothing"), "There is no file or directory nothing"),
-    "start from ids only": (model_without_tokenizer, "has no tokenizer: the model takes token ids, not text"),
+    "start from ids only": (model_without_tokenizer, "has no tokenizer: it takes token ids, not text"),
     "start from damage": (damaged_model, "model"),
     "start with another vocabulary": (another_vocabulary, "vocab_size 500 instead of 400"),
     "start with another shape": (

@@ -51,10 +51,10 @@ def test_no_side_grows_beyond_the_limit(tokenizer, text, limit):
         assert len(after) <= limit or np.array_equal(before, after)
 
 
-@pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=str)
-def test_tokens_are_split_as_often_as_asked_for(tokenizer):
+@pytest.mark.parametrize(("kind", "joint"), TOKENIZERS)
+def test_tokens_are_split_as_often_as_asked_for(kind, joint):
     """Counted over tokens that can be split at all; the bounds are five standard deviations."""
-    splits = TokenSplits(tokenizer, "source")
+    splits = TokenSplits(TOKENIZERS[kind, joint], "source")
     splittable = [i for i, ways in enumerate(splits.ways) if ways]
     tokens = splittable * (20_000 // len(splittable))
     random = np.random.default_rng(0)
