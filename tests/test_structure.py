@@ -124,23 +124,23 @@ def test_names_md_lists_every_name_of_the_tiny_preset():
     assert sorted(listed) == sorted(names)
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+def blocks(language: str, page: str = "README.md") -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
 
 
-def readme_commands() -> list[str]:
-    lines = [line.split("#")[0].strip() for block in blocks("sh") for line in block.splitlines()]
+def shell_commands(page: str) -> list[str]:
+    lines = [line.split("#")[0].strip() for block in blocks("sh", page) for line in block.splitlines()]
     return [line for line in lines if line]
 
 
-def readme_uses() -> list[Any]:
-    """The README's uses of the command; those that take half a minute run only in `make test-all`."""
-    uses = [line for line in readme_commands() if line.startswith("glassformer")]
+def documented_uses() -> list[Any]:
+    """Uses of the command by task; those that take half a minute run only in `make test-all`."""
+    uses = [line for line in shell_commands("docs/commands.md") if line.startswith("glassformer")]
     return cases(*(use for use in uses if not use.startswith(SLOW)), more=[use for use in uses if use.startswith(SLOW)])
 
 
-@pytest.mark.parametrize("command", readme_uses())
-def test_the_readmes_commands_work(command, tmp_path):
+@pytest.mark.parametrize("command", documented_uses())
+def test_the_documented_commands_work(command, tmp_path):
     pairs = list(street.sentences("train", 40))
     (tmp_path / "train.en").write_text("".join(f"{pair.source}\n" for pair in pairs) + "\n")
     (tmp_path / "train.de").write_text("".join(f"{pair.target}\n" for pair in pairs) + "Ein Satz zu viel.\n")
@@ -162,8 +162,19 @@ def test_the_readmes_commands_work(command, tmp_path):
 
 def test_the_readmes_make_targets_exist():
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    used = {line.split()[1] for line in readme_commands() if line.startswith("make ")}
+    used = {line.split()[1] for line in shell_commands("README.md") if line.startswith("make ")}
     assert {"demo", "test"} <= used <= targets
+
+
+def test_the_readme_shows_what_its_commands_print():
+    """But for `train`, whose times and sizes depend on the machine."""
+    shown = re.findall(r"^\$ (glassformer .*)\n((?:(?!\$ ).*\n)*)", "".join(blocks("console")), re.MULTILINE)
+    assert len(shown) >= 4
+    for command, output in shown:
+        if not command.startswith(SLOW):
+            done = run_command(*shlex.split(command)[1:])
+            assert done.stdout.startswith(output.removesuffix("...\n")), command
+            assert output.endswith("...\n") or done.stdout == output
 
 
 def test_the_readmes_python_runs(tmp_path):
@@ -184,7 +195,7 @@ def test_the_python_of_the_docs_runs(page, tmp_path):
 
 def test_the_readmes_answer_is_the_code():
     """The README's lines of code that answer its question are verbatim in the source."""
-    code = "".join((SOURCE / "model" / name).read_text() for name in ("attention.py", "decoder.py", "layers.py"))
+    code = "".join((SOURCE / "model" / name).read_text() for name in ("attention.py", "decoder.py"))
     lines = [line.split("#")[0].strip() for line in blocks("python")[0].splitlines()]
     assert all(line in code for line in lines)
     assert len([line for line in lines if line]) >= 3
