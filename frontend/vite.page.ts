@@ -5,6 +5,7 @@ import { cssHash } from './styles';
 
 export default defineConfig({
   plugins: [svelte({ configFile: false, compilerOptions: { cssHash } })],
+  base: './', // also below a root path
   build: {
     outDir: '../src/glassformer/server/static',
     emptyOutDir: true,

@@ -8,7 +8,9 @@ from glassformer.atomic_directory import MANIFEST
 from glassformer.data import AnyTokenizer, read_tokenizer
 from glassformer.errors import DirectoryError
 
-BUILT_IN = ("street",)
+BUILT_IN_LANGUAGES = {"street": ("en", "de")}
+"""The languages of the built-in models, by name."""
+BUILT_IN = tuple(BUILT_IN_LANGUAGES)
 MAX_CONFIG_BYTES = 2**20
 
 

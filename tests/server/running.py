@@ -14,7 +14,8 @@ import torch
 
 from glassformer.decoding.alignment_choice import default_alignment_heads
 from glassformer.engine import EngineOptions, open_engine
-from glassformer.server.api_keys import APIKeys
+from glassformer.server.access_policy import ServerAddress
+from glassformer.server.api_keys import APIKey, APIKeys
 from glassformer.server.limits import Limits
 from glassformer.server.state import ServerState
 from glassformer.server.translation_service import ServedModel
@@ -143,11 +144,25 @@ def until_closed(one: socket.socket) -> bytes:
 
 
 @contextmanager
-def running(served: ServedModel, keys: list[str] | None = None, named=None, hosts=(), **limits: Any):
-    state = ServerState(served, Limits(**PATIENT | limits), APIKeys(keys or []), named)
+def running(
+    served: ServedModel,
+    keys: list[Any] | None = None,
+    named=None,
+    hosts=(),
+    origins=(),
+    root_path="",
+    log=None,
+    **limits,
+):
+    state = ServerState(
+        served,
+        Limits(**PATIENT | limits),
+        APIKeys(APIKey(key) if isinstance(key, str) else key for key in keys or []),
+        named,
+    )
     started = threading.Event()
     bound = bind("127.0.0.1", 0)
-    server = TranslationServer(state, hosts, started.set)
+    server = TranslationServer(state, ServerAddress.of(hosts, origins, root_path), started.set, log)
     thread = threading.Thread(target=run, args=(server, bound), daemon=True)
     thread.start()
     try:

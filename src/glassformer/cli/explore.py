@@ -41,6 +41,7 @@ def explore(
     With --html, write the explorer of one sentence as a file that opens anywhere, without a server or a network.
     """
     from glassformer.extras import require
+    from glassformer.server.server_options import ServerOptions
 
     require("torch")
     languages: dict[str, Any] = {"source_language": source_language, "target_language": target_language}
@@ -54,7 +55,7 @@ def explore(
         if not no_open:
             _open_browser(url)
 
-    run_server(model, announce, port=port, **languages)
+    run_server(model, announce, ServerOptions(port=port), **languages)
 
 
 def write_html(

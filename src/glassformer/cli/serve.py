@@ -15,6 +15,7 @@ from glassformer.extras import explained
 if TYPE_CHECKING:
     from glassformer.engine import EngineOptions
     from glassformer.server.limits import Limits
+    from glassformer.server.server_options import ServerOptions
 
 _access_option = shared.panel("Access")
 
@@ -28,10 +29,19 @@ def serve(
     port: Annotated[
         int, typer.Option(min=0, max=65535, metavar="N", help="Port to listen on; 0 takes a free one and prints it.")
     ] = 8000,
+    unix_socket: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Listen on this Unix socket, in place of an address and port.")
+    ] = None,
+    root_path: Annotated[
+        str, typer.Option(metavar="PATH", help="The path below which a proxy serves it, as in /translation.")
+    ] = "",
     key_file: Annotated[
         Path | None,
         _access_option(
-            "--api-key-file", metavar="FILE", help="API keys, one per line; every request must carry one of them."
+            "--api-key-file",
+            metavar="FILE",
+            help="API keys, one per line, of which every request must carry one: KEY, NAME KEY, or NAME KEY "
+            "per-minute=N. SIGHUP reads the file again.",
         ),
     ] = None,
     allow_host: Annotated[
@@ -40,7 +50,23 @@ def serve(
             metavar="NAME", help="Further host name under which the server is reached (Host header); may be repeated."
         ),
     ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        _access_option(
+            metavar="URL",
+            help="Site whose pages may use the server, as in https://example.org; '*' for all; may be repeated.",
+        ),
+    ] = None,
     allow_anonymous: Annotated[bool, _access_option("--open", help="Accept other machines without a key.")] = False,
+    access_log: Annotated[
+        str, _access_option(metavar="FORMAT", help="Log each request on stderr: off, text or json.")
+    ] = "off",
+    log_level: Annotated[
+        str,
+        _access_option(
+            metavar="LEVEL", help="info logs all requests, warning those with status 400 or above, error from 500 on."
+        ),
+    ] = "info",
     languages: Annotated[
         str | None,
         shared.language_option(
@@ -67,6 +93,7 @@ def serve(
 
     To be reachable from other machines it needs --api-key-file or --open, because any client can use the whole CPU.
     """
+    from glassformer.server.server_options import ServerOptions
 
     def announce(name: str, address: str, engine: str) -> None:
         typer.echo(f"Serving {name} at {address} ({engine}); Ctrl-C stops it.")
@@ -74,13 +101,20 @@ def serve(
     run_server(
         model,
         announce,
-        host=host,
-        port=port,
+        ServerOptions(
+            host=host,
+            port=port,
+            unix_socket=unix_socket,
+            allow_host=allow_host or (),
+            allow_origin=allow_origin or (),
+            root_path=root_path,
+            allow_anonymous=allow_anonymous,
+            language_pair=_language_pair(languages),
+            access_log=access_log,
+            log_level=log_level,
+            limits=limits_from(limit or ()),
+        ),
         key_file=key_file,
-        allow_host=allow_host or (),
-        allow_anonymous=allow_anonymous,
-        language_pair=_language_pair(languages),
-        limits=limit or (),
         engine=lambda: shared.engine_from(
             engine, precision, workers, batch_size, batch_tokens, exact, shortlist, device
         ),
@@ -93,14 +127,9 @@ def serve(
 def run_server(
     model: str,
     announce: Callable[[str, str, str], None],
+    options: "ServerOptions",
     *,
-    host: str = "127.0.0.1",
-    port: int = 0,
     key_file: Path | None = None,
-    allow_host: Sequence[str] = (),
-    allow_anonymous: bool = False,
-    language_pair: tuple[str, str] | None = None,
-    limits: Sequence[str] = (),
     engine: "Callable[[], EngineOptions] | None" = None,
     **model_options: Any,
 ) -> None:
@@ -113,8 +142,7 @@ def run_server(
         from glassformer.server.translation_service import open_served_model
     from glassformer.server.api_keys import APIKeys, read_keys
 
-    server_limits = limits_from(limits)
-    keys = APIKeys([]) if key_file is None else read_keys(key_file)
+    keys = APIKeys() if key_file is None else read_keys(key_file)
 
     def started(name: str, address: str, engine_name: str) -> None:
         announce(name, address, engine_name)
@@ -123,13 +151,9 @@ def run_server(
     serve_until_stopped(
         lambda: open_served_model(model, engine=None if engine is None else engine(), **model_options),
         started,
-        host=host,
-        port=port,
-        keys=keys,
-        allow_host=allow_host,
-        allow_anonymous=allow_anonymous,
-        language_pair=language_pair,
-        limits=server_limits,
+        options,
+        keys,
+        key_file,
     )
     typer.echo("Stopped.", err=True)
     _exit_now()

@@ -18,22 +18,27 @@ from glassformer.errors import GlassformerError, MissingPackageError
 from glassformer.inspection.tracing.tensor_groups import group_layers
 from glassformer.model.parameter_shapes import parameter_shapes
 from glassformer.server import page_routes, translate_routes
+from glassformer.server.access_log import AccessLog
+from glassformer.server.access_policy import AccessPolicy, ServerAddress
 from glassformer.server.http_errors import ClientDisconnectedError, HTTPError, printable
 from glassformer.server.inspection_routes import InspectionRoutes
 from glassformer.server.language_pairs import AUTO
 from glassformer.server.load_shedding import TRANSLATE_PATHS
-from glassformer.server.middleware import INTERNAL_ERROR, AccessPolicy, ProtectionMiddleware, RouteKey
+from glassformer.server.middleware import INTERNAL_ERROR, ProtectionMiddleware, RouteKey
 from glassformer.server.openapi import describe, responses
 from glassformer.server.schemas import ErrorResponse, Health
 from glassformer.server.state import ServerState
 
+DEFAULT_ADDRESS = ServerAddress()
 DIRECT_ROUTES = {("GET", "/health"), *(("POST", path) for path in TRANSLATE_PATHS)}
 NO_TELEMETRY: Any = {"auto_configure": False, "tracing": False, "metrics": False, "logs": False}
 """Options that turn off FastAPI's own telemetry: this server sends nothing but responses."""
 
 
-def make_app(state: ServerState, hosts: Sequence[str] = ()) -> ProtectionMiddleware:
-    """Make the ASGI app. `hosts`: names that clients may use for the server, besides localhost and IP addresses."""
+def make_app(
+    state: ServerState, address: ServerAddress = DEFAULT_ADDRESS, log: AccessLog | None = None
+) -> ProtectionMiddleware:
+    """Make the ASGI app, reached under this address; `log` gets a line for each request."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -58,11 +63,10 @@ def make_app(state: ServerState, hosts: Sequence[str] = ()) -> ProtectionMiddlew
     app.include_router(translation)
     inspection = InspectionRoutes(app, state)
     app.router.routes.append(inspection)
-    app.openapi = lambda: _openapi(app, inspection)  # type: ignore[method-assign]
+    app.openapi = lambda: _openapi(app, inspection, address.root_path)  # type: ignore[method-assign]
     name, files = state.service.served.name, page_routes.page_files()
     app.include_router(page_routes.routes(files, name, __version__, app.openapi, state.read_pool))
-    names = tuple(host.lower() for host in hosts)
-    policy = AccessPolicy(state.limits, state.metrics, state.keys, names, is_full=state.translate_pool.is_full)
+    policy = AccessPolicy(state.limits, state.metrics, state.keys, address, log, state.translate_pool.is_full)
     return ProtectionMiddleware(app, policy, direct_endpoints([*app.routes, *translation.routes]))
 
 
@@ -136,11 +140,11 @@ def _add_status_routes(app: FastAPI, state: ServerState) -> None:
         }
 
 
-def _openapi(app: FastAPI, inspection: InspectionRoutes) -> dict[str, Any]:
+def _openapi(app: FastAPI, inspection: InspectionRoutes, root_path: str) -> dict[str, Any]:
     if app.openapi_schema is None:
         inspection.add()
         state = inspection.state
-        app.openapi_schema = describe(app, state.limits, bool(state.keys))
+        app.openapi_schema = describe(app, state.limits, bool(state.keys), root_path)
     return app.openapi_schema
 
 

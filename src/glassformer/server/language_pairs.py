@@ -5,9 +5,13 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from glassformer.data import AnyTokenizer, IdsOnly, ImportedTokenizer
+from glassformer.model_location import BUILT_IN_LANGUAGES
 from glassformer.server.http_errors import HTTPError
+from glassformer.server.language_names import language_names, pair_of_name
 
 AUTO = "auto"
+UNKNOWN_PAIR = ("source", "target")
+"""The codes of a model of one pair whose languages nobody named."""
 
 
 @dataclass(frozen=True)
@@ -21,12 +25,17 @@ class LanguagePair:
 class LanguagePairs:
     """The language codes that requests may name and `/languages` lists, and a tokenizer per pair."""
 
-    def __init__(self, tokenizer: AnyTokenizer | IdsOnly, named: tuple[str, str] | None, max_cached: int) -> None:
+    def __init__(
+        self, tokenizer: AnyTokenizer | IdsOnly, named: tuple[str, str] | None, max_cached: int, model: str = ""
+    ) -> None:
+        """`model`: the model's name, which may tell the languages of a pair."""
         self._tokenizer = tokenizer
         self.known = list(tokenizer.settings.languages) if isinstance(tokenizer, ImportedTokenizer) else []
         """Language codes of a multilingual model; empty for a model of one pair."""
         self.named = named
-        """Source and target language code of a model of one pair, if given by the user."""
+        """Source and target language code of a model of one pair, if given by the user; others are refused."""
+        self.pair = named or BUILT_IN_LANGUAGES.get(model) or pair_of_name(model) or UNKNOWN_PAIR
+        """The codes that clients are told."""
         self._cache: OrderedDict[LanguagePair, AnyTokenizer] = OrderedDict()
         self._max_cached = max_cached
         self._lock = threading.Lock()
@@ -58,16 +67,20 @@ class LanguagePairs:
 
     def listed(self) -> list[dict[str, object]]:
         """All languages in LibreTranslate's format, each with its possible targets."""
+        names = language_names(self.known or self.pair)
         if self.known:
             return [
-                {"code": code, "name": code, "targets": [other for other in self.known if other != code]}
-                for code in self.known
+                {"code": code, "name": name, "targets": [other for other in self.known if other != code]}
+                for code, name in names.items()
             ]
-        source, target = self.named or ("source", "target")
-        return [{"code": source, "name": source, "targets": [target]}, {"code": target, "name": target, "targets": []}]
+        source, target = self.pair
+        return [
+            {"code": source, "name": names[source], "targets": [target]},
+            {"code": target, "name": names[target], "targets": []},
+        ]
 
     def detected(self) -> dict[str, object] | None:
         """The source language of a model of one pair, with confidence 0: nothing is really detected."""
         if self.known:
             return None
-        return {"language": (self.named or ("source", "target"))[0], "confidence": 0.0}
+        return {"language": self.pair[0], "confidence": 0.0}

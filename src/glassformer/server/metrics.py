@@ -31,12 +31,10 @@ class MetricCounter:
 
 
 class MetricGauge:
-    """Prometheus gauge: a current value, read whenever the metrics are requested."""
+    """Prometheus gauge: a current value, read whenever the metrics are requested; also a counter kept elsewhere."""
 
-    kind = "gauge"
-
-    def __init__(self, name: str, meaning: str, read: Callable[[], float]) -> None:
-        self.name, self.meaning, self._read = name, meaning, read
+    def __init__(self, name: str, meaning: str, read: Callable[[], float], kind: str = "gauge") -> None:
+        self.name, self.meaning, self.kind, self._read = name, meaning, kind, read
 
     def lines(self) -> list[str]:
         return [f"{self.name} {format_number(self._read())}"]

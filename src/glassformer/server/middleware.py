@@ -1,7 +1,7 @@
 """ASGI middleware: checks every request before it reaches a route, and adds the default headers to every response.
 
-Checks Host and Origin (against DNS rebinding and cross-site requests), API keys, sizes, and slow bodies. Knows nothing
-about what is served.
+Checks Host and Origin (against DNS rebinding and cross-site requests), API keys, sizes, and slow bodies; answers the
+preflight requests of pages of allowed origins; logs. Knows nothing about what is served.
 """
 
 import asyncio
@@ -10,19 +10,14 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from glassformer.server.api_keys import APIKeys
+from glassformer.server.access_policy import CORS_HEADERS, AccessPolicy, api_key, header, request_id
+from glassformer.server.api_keys import APIKey
 from glassformer.server.headers import ENCODED_HEADERS
 from glassformer.server.http_errors import ClientDisconnectedError, HTTPError, busy, printable
-from glassformer.server.limits import Limits
 from glassformer.server.load_shedding import BUSY_MESSAGE, TRANSLATE_PATHS
-from glassformer.server.metrics import Metrics
 
 logger = logging.getLogger("glassformer.server")
 
@@ -49,19 +44,6 @@ DISCARD_FACTOR = 8
 """Bytes discarded after a 413, as a multiple of `body_bytes`, so that a client still sending can read the response."""
 
 
-@dataclass(frozen=True)
-class AccessPolicy:
-    """Access policy of the middleware: limits, API keys, host names, and whether the server is full."""
-
-    limits: Limits
-    metrics: Metrics
-    keys: APIKeys
-    hosts: Sequence[str] = field(default_factory=tuple)
-    """Names that clients may use for this server, besides localhost and IP addresses."""
-    is_full: Callable[[], bool] = lambda: False
-    """Whether a translation request would be refused now."""
-
-
 class ProtectionMiddleware:
     """ASGI middleware that checks every request before it reaches the app, and adds default headers to responses."""
 
@@ -84,12 +66,20 @@ class ProtectionMiddleware:
             await send({"type": "websocket.close", "code": 1008})
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began, writer = time.perf_counter(), ResponseWriter(send)
+        began, asked = time.perf_counter(), (scope["method"], scope["path"])
+        scope["glassformer.request_id"] = identity = request_id(scope["headers"])
+        writer = ResponseWriter(send, [(b"x-request-id", identity.encode())])
         self.under_way += 1
         try:
-            self._check(scope)
+            if (path := self.policy.address.below_root(scope["path"])) is None:
+                await writer.send_empty(308, (b"location", f"{scope['path']}/".encode()))
+                return
+            scope["path"] = path
+            if self._check(scope, writer):
+                await writer.send_empty(204, *CORS_HEADERS)
+                return
             body = await self._read_body(scope, receive)
-            app = self.direct.get((scope["method"], scope["path"]), self.app)
+            app = self.direct.get((scope["method"], path), self.app)
             await app(scope, _replay(body, receive), writer)
         except HTTPError as error:
             self.policy.metrics.refused.add(status=str(error.status))
@@ -102,9 +92,14 @@ class ProtectionMiddleware:
             await writer.send_error(HTTPError(500, INTERNAL_ERROR), receive, 0)
         finally:
             self.under_way -= 1
-            route = getattr(scope.get("route"), "path", "other")
+            seconds, route = time.perf_counter() - began, getattr(scope.get("route"), "path", "other")
             self.policy.metrics.requests.add(route=route, status=str(writer.status))
-            self.policy.metrics.latency.observe(time.perf_counter() - began, route=route)
+            self.policy.metrics.latency.observe(seconds, route=route)
+            if self.policy.log is not None:
+                client, key = scope.get("client"), scope.get("glassformer.key")
+                name = key.name if isinstance(key, APIKey) else None
+                where = client[0] if client else "-"
+                self.policy.log.write(identity, where, name, *asked, writer.status, seconds)
 
     def _log_exception(self, scope: Scope) -> None:
         """Log an internal error, at most once per interval: a flood of errors must not fill the disk."""
@@ -112,49 +107,51 @@ class ProtectionMiddleware:
             self._logged_at = now
             logger.exception("%s %r", scope["method"], scope["path"])
 
-    def _check(self, scope: Scope) -> None:
-        headers = scope["headers"]
+    def _check(self, scope: Scope, writer: "ResponseWriter") -> bool:
+        """Refuse what is not allowed; returns whether this is the preflight request of a page of an allowed origin."""
+        headers, address = scope["headers"], self.policy.address
         size = sum(len(name) + len(value) + 4 for name, value in headers) + len(scope["raw_path"])
         if size + len(scope["query_string"]) > (limit := self.policy.limits.header_bytes):
             raise HTTPError(431, f"The URL and headers have more than {limit:,} bytes. Send fewer or shorter ones.")
-        host = _header(headers, b"host") or ""
-        if not self._is_own_host(host):
+        host = header(headers, b"host") or ""
+        if not address.is_own_host(host):
             raise HTTPError(
                 421,
                 f"This server does not answer to the host name {host!r}. Use its IP address, or restart it with "
                 f"--allow-host {host}.",
             )
-        origin = _header(headers, b"origin")
-        if origin is not None and not self._is_own_origin(origin, host):
+        origin = header(headers, b"origin")
+        if (allowed := address.allowed_origin(origin)) is not None:
+            writer.headers += [(b"access-control-allow-origin", allowed.encode("latin-1")), (b"vary", b"origin")]
+            writer.headers.append((b"access-control-expose-headers", b"retry-after, x-request-id"))
+            if scope["method"] == "OPTIONS" and header(headers, b"access-control-request-method") is not None:
+                return True
+        elif origin is not None and not address.is_own_origin(origin, host):
             raise HTTPError(403, CROSS_SITE)
-        if _header(headers, b"sec-fetch-site") in OTHER_SITES and scope["path"] not in LINKABLE_PATHS:
+        elif header(headers, b"sec-fetch-site") in OTHER_SITES and scope["path"] not in LINKABLE_PATHS:
             raise HTTPError(403, CROSS_SITE)  # images and scripts are requested without an Origin
-        scope["glassformer.key"] = has_key = not self.policy.keys or self.policy.keys.accepts(_api_key(headers))
-        path = scope["path"]
-        if not (has_key or path in PUBLIC_PATHS or path in KEY_IN_BODY_PATHS or path.startswith("/assets/")):
-            raise HTTPError(401, "This server requires an API key. Send the header Authorization: Bearer KEY.")
-        if path in TRANSLATE_PATHS and self.policy.is_full():
+        self._check_key(scope)
+        if scope["path"] in TRANSLATE_PATHS and self.policy.is_full():
             raise busy(BUSY_MESSAGE)  # before its body is read
+        return False
 
-    def _is_own_host(self, host: str) -> bool:
-        """Whether Host names this server (under DNS rebinding it names another site); any IP address is accepted."""
-        name = _host_name(host)
-        return name is not None and (name in ("localhost", *self.policy.hosts) or _is_ip_address(name))
-
-    def _is_own_origin(self, origin: str, host: str) -> bool:
-        try:
-            parts = urlsplit(origin)
-            return parts.netloc.lower() == host.lower() or parts.hostname in self.policy.hosts
-        except ValueError:
-            return False
+    def _check_key(self, scope: Scope) -> None:
+        path, keys = scope["path"], self.policy.keys
+        scope["glassformer.key"] = key = keys.find(api_key(scope["headers"])) if keys else None
+        scope["glassformer.needs_key"] = keys and key is None
+        is_public = path in PUBLIC_PATHS or path.startswith("/assets/")
+        if key is not None and not is_public:
+            admit(key)
+        if scope["glassformer.needs_key"] and not (is_public or path in KEY_IN_BODY_PATHS):
+            raise HTTPError(401, "This server requires an API key. Send the header Authorization: Bearer KEY.")
 
     async def _read_body(self, scope: Scope, receive: Receive) -> bytes:
         """Read the complete body of a request, if it is small enough and arrives in time."""
         limit = self.policy.limits.body_bytes
-        length = _header(scope["headers"], b"content-length")
+        length = header(scope["headers"], b"content-length")
         if length is not None and length.isdecimal() and int(length[:20]) > limit:
             raise _too_large(limit)
-        if length in (None, "0") and _header(scope["headers"], b"transfer-encoding") is None:
+        if length in (None, "0") and header(scope["headers"], b"transfer-encoding") is None:
             return b""
         try:
             async with asyncio.timeout(self.policy.limits.body_seconds):
@@ -188,8 +185,8 @@ class ProtectionMiddleware:
 class ResponseWriter:
     """ASGI `send` that adds the default headers to every response."""
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
+    def __init__(self, send: Send, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+        self._send, self.headers = send, list(headers)
         self.status = 0
         """HTTP status of the response; 0 until it has started."""
 
@@ -198,8 +195,13 @@ class ResponseWriter:
             self.status = message["status"]
             present = {name for name, _ in message["headers"]}
             missing = [header for header in ENCODED_HEADERS if header[0] not in present]
-            message = {**message, "headers": [*message["headers"], *missing]}
+            message = {**message, "headers": [*message["headers"], *self.headers, *missing]}
         await self._send(message)
+
+    async def send_empty(self, status: int, *headers: tuple[bytes, bytes]) -> None:
+        """Send a response without a body."""
+        await self({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0"), *headers]})
+        await self({"type": "http.response.body", "body": b""})
 
     async def send_error(self, error: HTTPError, receive: Receive, max_discard: int) -> None:
         """Send an error as the response, if no response has started.
@@ -253,31 +255,7 @@ def _replay(body: bytes, receive: Receive) -> Callable[[], Awaitable[Message]]:
     return receive_again
 
 
-def _header(headers: Sequence[tuple[bytes, bytes]], name: bytes) -> str | None:
-    return next((value.decode("latin-1") for key, value in headers if key == name), None)
-
-
-def _api_key(headers: Sequence[tuple[bytes, bytes]]) -> str | None:
-    authorization = _header(headers, b"authorization") or ""
-    scheme, _, key = authorization.partition(" ")
-    return key.strip() if scheme.lower() == "bearer" else _header(headers, b"x-api-key")
-
-
-@lru_cache(256)  # the same few hosts recur; bounded, because clients may send any
-def _host_name(host: str) -> str | None:
-    """The name in a Host header, without its port; None if the header is malformed."""
-    try:
-        parts = urlsplit(f"//{host}")
-        parts.port  # noqa: B018 - raises ValueError if it is invalid
-    except ValueError:
-        return None
-    return None if parts.username is not None or parts.path or parts.query or parts.fragment else parts.hostname
-
-
-@lru_cache(256)
-def _is_ip_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
+def admit(key: APIKey) -> None:
+    """Count a request with this key; refuse it if there were too many in the last minute."""
+    if seconds := key.seconds_to_wait():
+        raise HTTPError(429, f"This API key allows {key.per_minute:,} requests per minute. Try again later.", seconds)

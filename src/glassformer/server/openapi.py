@@ -38,9 +38,10 @@ TRACE_ERRORS = responses(401, 404, 413, 422, 503)
 """Error responses of the routes that make or read traces."""
 
 
-def describe(app: FastAPI, limits: Limits, requires_key: bool) -> dict[str, Any]:
+def describe(app: FastAPI, limits: Limits, requires_key: bool, root_path: str = "") -> dict[str, Any]:
     """Make the OpenAPI document, including the bodies that routes parse themselves."""
-    document = get_openapi(title=app.title, version=app.version, routes=app.routes)
+    servers: list[dict[str, Any]] | None = [{"url": root_path}] if root_path else None
+    document = get_openapi(title=app.title, version=app.version, routes=app.routes, servers=servers)
     _, own = models_json_schema(
         [(kind, "validation") for kind in _request_bodies(document)], ref_template=SCHEMAS + "{model}"
     )
@@ -49,7 +50,7 @@ def describe(app: FastAPI, limits: Limits, requires_key: bool) -> dict[str, Any]
     _add_limits(schemas, limits)
     for path, methods in document["paths"].items():
         for operation in methods.values():
-            _add_error_responses(operation)
+            _add_error_responses(operation, requires_key)
             _remove_null_from_parameters(operation)
             if requires_key and path not in PUBLIC_PATHS:
                 operation["security"] = [{"bearer": []}, {"header": []}, *([{}] if path in KEY_IN_BODY_PATHS else [])]
@@ -72,18 +73,21 @@ def _request_bodies(document: dict[str, Any]) -> list[type[BaseModel]]:
     return [getattr(bodies, name, None) or getattr(what_if_schemas, name) for name in sorted(names)]
 
 
-def _add_error_responses(operation: dict[str, Any]) -> None:
+def _add_error_responses(operation: dict[str, Any], requires_key: bool) -> None:
     responses = operation["responses"]
     content = {"application/json": {"schema": {"$ref": f"{SCHEMAS}ErrorResponse"}}}
-    for status in (*MIDDLEWARE_STATUSES, *(BODY_STATUSES if "requestBody" in operation else ())):
+    later = ("429", "503") if requires_key else ("503",)  # keys may have rates
+    statuses = (*MIDDLEWARE_STATUSES, *(BODY_STATUSES if "requestBody" in operation else ()), *map(int, later))
+    for status in statuses:
         responses.setdefault(str(status), {"description": HTTPStatus(status).phrase, "content": content})
-    responses["503"]["headers"] = {
-        "Retry-After": {
-            "description": "Seconds to wait before retrying.",
-            "required": True,
-            "schema": {"type": "integer", "minimum": 1},
+    for status in later:
+        responses[status]["headers"] = {
+            "Retry-After": {
+                "description": "Seconds to wait before retrying.",
+                "required": True,
+                "schema": {"type": "integer", "minimum": 1},
+            }
         }
-    }
     operation["responses"] = dict(sorted(responses.items()))
 
 

@@ -4,11 +4,13 @@ import secrets
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from glassformer import __version__
 from glassformer.hardware import lower_thread_priority
 from glassformer.server.api_keys import APIKeys
 from glassformer.server.http_responses import OutgoingBytes
 from glassformer.server.limits import Limits
 from glassformer.server.metrics import Metrics
+from glassformer.server.process_metrics import add_process_metrics
 from glassformer.server.trace_store import StoredTrace, TraceStore
 from glassformer.server.translation_service import ServedModel, TranslationService
 from glassformer.server.worker_pool import WorkerPool
@@ -39,7 +41,9 @@ class ServerState:
         self.outgoing = OutgoingBytes(limits.sending_bytes)
         self.boot = secrets.token_hex(8)
         """ETag of this start of the server, so that a browser does not reuse what it cached from another model."""
+        self.metrics.info("build", "The version, and the model.", {"version": __version__, "model": served.name})
         self.metrics.info("engine", "The engine that translates.", asdict(self.service.engine))
+        add_process_metrics(self.metrics)
         for name, meaning, read in (
             ("requests_under_way", "Translation requests waiting or running.", lambda: self.translate_pool.count),
             ("traces_under_way", "Traces, what-ifs, figures waiting or running.", lambda: self.trace_pool.count),

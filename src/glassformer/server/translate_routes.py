@@ -7,6 +7,7 @@ from fastapi.responses import JSONResponse
 
 from glassformer.server.http_errors import HTTPError
 from glassformer.server.http_responses import json_response
+from glassformer.server.middleware import admit
 from glassformer.server.openapi import request_body, responses
 from glassformer.server.request_batching import Ticket
 from glassformer.server.request_parsing import FORM, JSON, read_body, read_body_leniently
@@ -122,5 +123,9 @@ def _code_and_name(language: dict[str, object]) -> dict[str, object]:
 
 
 def _check_key(request: Request, state: ServerState, key: str | None) -> None:
-    if not (request.scope["glassformer.key"] or state.keys.accepts(key)):
+    if not request.scope["glassformer.needs_key"]:
+        return
+    request.scope["glassformer.key"] = known = state.keys.find(key)
+    if known is None:
         raise HTTPError(401 if key is None else 403, "This server requires an API key. Send it as api_key.")
+    admit(known)

@@ -67,7 +67,7 @@ class TranslationService:
         self.served, self.limits, self.metrics = served, limits, metrics
         translator = served.translator
         self.engine = describe_engine(translator.engine)
-        self.languages = LanguagePairs(translator.tokenizer, named, limits.languages)
+        self.languages = LanguagePairs(translator.tokenizer, named, limits.languages, served.name)
         self.batcher = Batcher(translator.engine, limits.waiting, metrics)
         self._alignment_lock = threading.Lock()
 

@@ -259,10 +259,16 @@ class ProtectedServer(Server):
     """Switch: False leaves connections and signals to uvicorn, without what this module's docstring lists."""
 
     def __init__(
-        self, config: Config, limits: Limits, metrics: Metrics, slots: RequestSlots, on_started: Callable[[], None]
+        self,
+        config: Config,
+        limits: Limits,
+        metrics: Metrics,
+        slots: RequestSlots,
+        on_started: Callable[[], None],
+        on_hangup: Callable[[], None] | None = None,
     ) -> None:
-        """`on_started` is called when the server accepts connections."""
-        self.on_started = on_started
+        """`on_started` is called when the server accepts connections, `on_hangup` at SIGHUP."""
+        self.on_started, self.on_hangup = on_started, on_hangup
         if self.uses_internals:
             of_this_server = {"limits": limits, "metrics": metrics, "slots": slots}
             config.http = type("ServerConnection", (TimedConnection,), of_this_server)
@@ -301,6 +307,8 @@ class ProtectedServer(Server):
             yield
             return
         previous = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
+        if (hangup := self.on_hangup) is not None and hasattr(signal, "SIGHUP"):
+            previous[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda *_: hangup())
         try:
             yield
         finally:

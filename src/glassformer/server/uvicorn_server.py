@@ -5,12 +5,15 @@ import errno
 import ipaddress
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from pathlib import Path
 
 import uvicorn
 
 from glassformer.errors import InputError
-from glassformer.server.app import make_app
+from glassformer.server.access_log import AccessLog
+from glassformer.server.access_policy import ServerAddress
+from glassformer.server.app import DEFAULT_ADDRESS, make_app
 from glassformer.server.limits import Limits
 from glassformer.server.load_shedding import RequestSlots
 from glassformer.server.state import ServerState
@@ -45,8 +48,41 @@ def bind(host: str, port: int) -> socket.socket:
     return bound
 
 
+def bind_unix(path: Path) -> socket.socket:
+    """Bind a Unix socket, whose file says who may connect; a socket that no server listens on any more is replaced."""
+    if not hasattr(socket, "AF_UNIX"):
+        raise InputError("This system has no Unix sockets: use --host and --port.")
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        if _is_abandoned(path):
+            path.unlink()
+        bound.bind(str(path))
+    except (OSError, ValueError) as error:
+        bound.close()
+        reason = "something is there already" if getattr(error, "errno", 0) == errno.EADDRINUSE else _reason(error)
+        raise InputError(f"{path} cannot be made a Unix socket: {reason}. Choose another path.") from None
+    return bound
+
+
+def _is_abandoned(path: Path) -> bool:
+    if not path.is_socket():
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        try:
+            client.connect(str(path))
+        except ConnectionRefusedError:
+            return True
+    return False
+
+
+def is_unix(bound: socket.socket) -> bool:
+    return hasattr(socket, "AF_UNIX") and bound.family == socket.AF_UNIX
+
+
 def address_of(bound: socket.socket) -> str:
-    """URL of a bound socket, to open in a browser."""
+    """URL of a bound socket, to open in a browser; of a Unix socket, its path."""
+    if is_unix(bound):
+        return f"unix:{bound.getsockname()}"
     host, port = bound.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -57,7 +93,7 @@ def _reason(error: Exception) -> str:
 
 def is_loopback(bound: socket.socket) -> bool:
     """Whether a bound socket can be reached from this machine only."""
-    return ipaddress.ip_address(bound.getsockname()[0].partition("%")[0]).is_loopback
+    return is_unix(bound) or ipaddress.ip_address(bound.getsockname()[0].partition("%")[0]).is_loopback
 
 
 def limit_to_open_files(limits: Limits) -> Limits:
@@ -81,13 +117,19 @@ class TranslationServer(ProtectedServer):
     """HTTP server of a model: uvicorn with our app, limits and shutdown."""
 
     def __init__(
-        self, state: ServerState, hosts: Sequence[str] = (), on_started: Callable[[], None] = lambda: None
+        self,
+        state: ServerState,
+        address: ServerAddress = DEFAULT_ADDRESS,
+        on_started: Callable[[], None] = lambda: None,
+        log: AccessLog | None = None,
+        on_hangup: Callable[[], None] | None = None,
     ) -> None:
+        """`on_started` is called when it accepts connections, `on_hangup` at SIGHUP."""
         self.state = state
         limits = limit_to_open_files(state.limits)
         slots = RequestSlots(state.translate_pool.capacity, lambda: state.translate_pool.count)
         config = uvicorn.Config(
-            make_app(state, hosts),
+            make_app(state, address, log),
             http="h11",
             ws="none",
             lifespan="on",
@@ -102,7 +144,7 @@ class TranslationServer(ProtectedServer):
             h11_max_incomplete_event_size=limits.header_bytes,
             backlog=limits.connections,
         )
-        super().__init__(config, limits, state.metrics, slots, on_started)
+        super().__init__(config, limits, state.metrics, slots, on_started, on_hangup)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Shut down: running requests may finish within `stop_seconds`; then they are refused."""

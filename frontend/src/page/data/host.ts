@@ -26,5 +26,5 @@ export interface Host {
 }
 
 export function serverHost(): Host {
-  return { api: httpApi(), saved: null, start: {}, ownsWindow: true, keys: window };
+  return { api: httpApi('.'), saved: null, start: {}, ownsWindow: true, keys: window };
 }

@@ -85,13 +85,20 @@ PrecisionName = Annotated[
     ),
 ]
 Workers = Annotated[
-    int | None, _speed_option(min=1, metavar="N", help="Threads, each with its own sentences; by default one per core.")
+    int | None,
+    _speed_option(
+        "--threads",
+        "--workers",
+        min=1,
+        metavar="N",
+        help="Threads, each with its own sentences; by default one per core.",
+    ),
 ]
 BatchSize = Annotated[
-    int | None, _speed_option(min=1, metavar="N", help="Sentences per worker at once; by default as many as fit.")
+    int | None, _speed_option(min=1, metavar="N", help="Sentences per thread at once; by default as many as fit.")
 ]
 BatchTokens = Annotated[
-    int | None, _speed_option(min=1, metavar="N", help="Source and target tokens per worker, over all hypotheses.")
+    int | None, _speed_option(min=1, metavar="N", help="Source and target tokens per thread, over all hypotheses.")
 ]
 Exact = Annotated[
     bool,
