@@ -15,6 +15,7 @@ STYLE = (
 EXAMPLES: dict[str, Any] = {
     "text": "The animal didn't cross the street because it was too tired.",
     "q": "The animal didn't cross the street because it was too tired.",
+    "beam": 4,
     "source": "en",
     "target": "de",
     "replace": [{"old": "tired", "new": "wide"}],
@@ -47,6 +48,7 @@ def html_document(title: str, body: str, script: str = "") -> str:
     closing = "</script>" if script else ""
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
+        '<link rel="icon" href="data:,">'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style><main><h1>{escape(title)}</h1>{body}'
         f"</main>{script}{closing}</html>"
     )

@@ -1,6 +1,6 @@
 // Tasks on the explorer: tables and texts, the tour, the heatmap, links, budgets, pictures.
 import { writeFileSync } from 'node:fs';
-import { address, at, axe, badges, given, hash, heading, opened, settled, where } from '../kit.mjs';
+import { address, at, axe, badges, browser, given, hash, heading, opened, settled, troubles, where } from '../kit.mjs';
 
 /** Reads the tables at given URLs. */
 export async function read() {
@@ -188,4 +188,23 @@ export async function barriers() {
     await page.context().close();
   }
   return seen;
+}
+
+/** The forms of /docs: sends some of them, and returns what they show. */
+export async function docs() {
+  const context = await browser.newContext({ locale: 'en-GB' });
+  const page = await context.newPage();
+  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && troubles.push(message.text()));
+  page.on('pageerror', (error) => troubles.push(error.message));
+  await page.goto(`${address}/docs`);
+  await page.locator('#key').fill(given.key);
+  const shown = {};
+  for (const [path, values] of given.forms) {
+    const form = page.locator(`form[data-path="${path}"]`);
+    for (const [name, value] of Object.entries(values)) await form.locator(`input[name="${name}"]`).fill(value);
+    await form.getByRole('button').click();
+    await form.locator('output', { hasText: ' ms' }).waitFor({ timeout: 60_000 });
+    shown[path] = await form.locator('output').textContent();
+  }
+  return shown;
 }
