@@ -213,6 +213,7 @@ def test_score_gives_what_translate_gave(tmp_path):
     assert "Perplexity" in stderr
     out, _ = run("score", "street", "--source", str(tmp_path / "a"), "--target", str(tmp_path / "b"), "--json")
     assert json.loads(out)["tokens"] == translated["tokens"]
+    assert json.loads(out)["engine"] == translated["engine"]
 
 
 def test_evaluate_scores_and_compares(tmp_path, small):
@@ -226,8 +227,9 @@ def test_evaluate_scores_and_compares(tmp_path, small):
         assert signature in out.decode()
     assert (tmp_path / "kept").read_text() == (tmp_path / "b").read_text()
     table = json.loads(run("evaluate", "street", *files, "--against", small, "--json")[0])
-    assert [one["metric"] for one in table["street"]] == ["BLEU", "chrF", "TER"]
-    assert all(one["p_value"] < 0.05 for one in table["street"])
+    assert [one["metric"] for one in table["street"]["scores"]] == ["BLEU", "chrF", "TER"]
+    assert all(one["p_value"] < 0.05 for one in table["street"]["scores"])
+    assert table[str(small)]["engine"]["precision"] == table["street"]["engine"]["precision"] == "float32"
     out, _ = run("evaluate", "street", *files, "--against", str(tmp_path / "kept"))
     assert "No significant difference between street and" in " ".join(out.decode().split())
     done = glassformer("evaluate", "street", *files, "--tokenize", "moses")

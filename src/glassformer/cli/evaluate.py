@@ -15,7 +15,7 @@ from glassformer.text_layout import columns, paragraph
 
 if TYPE_CHECKING:
     from glassformer.decoding import SearchSettings
-    from glassformer.engine import EngineOptions
+    from glassformer.engine import EngineDescription, EngineOptions
     from glassformer.evaluation import MetricScore, Tokenization
 
 SENTENCES_PER_GROUP = 1024  # translated together
@@ -69,22 +69,35 @@ def evaluate(
     texts = [pair.source for pair in pairs]
     names = [model] if against is None else [against, model]
     options = shared.engine_from(engine, precision, shortlist=shortlist, device=device)
-    systems = [_translations(name, texts, search, options, split_at) for name in names]
+    engines: dict[str, EngineDescription] = {}
+    systems = [_translations(name, texts, search, options, split_at, engines) for name in names]
     if out is not None:
         replace_file(out, "".join(f"{text}\n" for text in systems[-1]).encode())
     scores = measure(systems, [pair.target for pair in pairs], cast("Tokenization", tokenize), lowercase)
     if as_json:
-        table = {name: [asdict(score) for score in of_system] for name, of_system in zip(names, scores, strict=True)}
+        table = {
+            name: {
+                "scores": [asdict(score) for score in of_system],
+                "engine": asdict(engines[name]) if name in engines else None,
+            }
+            for name, of_system in zip(names, scores, strict=True)
+        }
         typer.echo(json.dumps(table, indent=2))
     else:
         typer.echo(_table(names, scores, len(pairs)))
 
 
 def _translations(
-    name: str, texts: list[str], search: "SearchSettings", engine: "EngineOptions", split_at: int
+    name: str,
+    texts: list[str],
+    search: "SearchSettings",
+    engine: "EngineOptions",
+    split_at: int,
+    engines: "dict[str, EngineDescription]",
 ) -> list[str]:
-    """The translations of a model, or the lines of a file."""
+    """The translations of a model, whose engine is added to `engines`, or the lines of a file."""
     from glassformer.data.corpus import read_lines
+    from glassformer.engine import describe_engine
     from glassformer.interop.format_detection import is_model_file
     from glassformer.loading import load
 
@@ -100,6 +113,7 @@ def _translations(
     with ProgressCounter(f"Translated by {name}:", total=len(texts)) as counter:
         translator = load(name, search=search, engine=engine, max_tokens=split_at)
         shared.report_device(engine.device, translator)
+        engines[name] = describe_engine(translator.engine)
         for group in groups_of(texts, SENTENCES_PER_GROUP):
             translations += map(one_line, translator.translate(group))
             counter.add(len(group))

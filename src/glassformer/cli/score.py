@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -38,12 +39,14 @@ def score(
     """
     from glassformer.data import corpus
     from glassformer.decoding import Beam
+    from glassformer.engine import describe_engine
     from glassformer.loading import load
 
     data = corpus(source, target, "--target")
     pair_count = data.check()
     translator = load(model, search=Beam(length_penalty=length_penalty), device=device)
     report_device(device, translator)
+    engine = asdict(describe_engine(translator.engine))
 
     def work(out: WholeLineWriter) -> None:
         log_probability, tokens = 0.0, 0
@@ -55,7 +58,7 @@ def score(
                 lines = [f"{candidate.score:.6f}" for candidate in scored]
                 if as_json:
                     tables = [
-                        {"source": pair.source, "target": pair.target} | candidate_json(candidate)
+                        {"source": pair.source, "target": pair.target} | candidate_json(candidate) | {"engine": engine}
                         for pair, candidate in zip(group, scored, strict=True)
                     ]
                     lines = [json.dumps(table, ensure_ascii=False) for table in tables]
