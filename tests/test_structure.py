@@ -134,9 +134,11 @@ def shell_commands(page: str) -> list[str]:
 
 
 def documented_uses() -> list[Any]:
-    """Uses of the command by task; those that take half a minute run only in `make test-all`."""
+    """Uses of the command by task; `make test-all` also runs slow ones, and those of a reader's first steps."""
     uses = [line for line in shell_commands("docs/commands.md") if line.startswith("glassformer")]
-    return cases(*(use for use in uses if not use.startswith(SLOW)), more=[use for use in uses if use.startswith(SLOW)])
+    more = [use for use in uses if use.startswith(SLOW)]
+    first = [use for use in shell_commands("docs/learning-path.md") if use not in uses and use != "glassformer demo"]
+    return cases(*(use for use in uses if use not in more), more=more + first)
 
 
 @pytest.mark.parametrize("command", documented_uses())
@@ -167,15 +169,20 @@ def test_the_readmes_make_targets_exist():
     assert {"demo", "test"} <= used <= targets
 
 
-def test_the_readme_shows_what_its_commands_print():
-    """But for `train`, whose times and sizes depend on the machine."""
-    shown = re.findall(r"^\$ (glassformer .*)\n((?:(?!\$ ).*\n)*)", "".join(blocks("console")), re.MULTILINE)
-    assert len(shown) >= 4
-    for command, output in shown:
-        if not command.startswith(SLOW):
-            done = run_command(*shlex.split(command)[1:])
-            assert done.stdout.startswith(output.removesuffix("...\n")), command
-            assert output.endswith("...\n") or done.stdout == output
+def shown_outputs() -> list[tuple[str, str]]:
+    """Commands and what they print, of all documents, but for `train`: its times and sizes depend on the machine."""
+    pages = ["README.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md")))]
+    text = "".join("".join(blocks("console", page)) for page in pages)
+    shown = re.findall(r"^\$ (glassformer .*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE)
+    return sorted({(command, output) for command, output in shown if not command.startswith(SLOW)})
+
+
+@pytest.mark.parametrize(("command", "output"), shown_outputs())
+def test_the_documents_show_what_commands_print(command, output):
+    done = run_command(*shlex.split(command)[1:])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(output.removesuffix("...\n"))
+    assert output.endswith("...\n") or done.stdout == output
 
 
 def test_the_readmes_python_runs(tmp_path):

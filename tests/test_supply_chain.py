@@ -9,7 +9,14 @@ import pytest
 
 from tests.processes import ROOT
 
-LOCKS = ["requirements.lock", "tools/build.lock", "tests/browser/notebook.lock", "tests/server/schemathesis.lock"]
+LOCKS = [
+    "requirements.lock",
+    "tools/build.lock",
+    "tools/dev.lock",
+    "tools/site.lock",
+    "tests/browser/notebook.lock",
+    "tests/server/schemathesis.lock",
+]
 LOCKS += ["tests/fuzz/atheris.lock"]
 ENTRY = re.compile(r"[\w.-]+==\S+(?: \\\n    --hash=sha256:[0-9a-f]{64})+\n")
 

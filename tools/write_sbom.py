@@ -1,7 +1,7 @@
 """Writes the bill of materials (CycloneDX 1.6, JSON) of glassformer and the packages installed with it.
 
 `python tools/write_sbom.py FILE`. Names, versions, licences and dependencies are those of the installed packages; the
-hashes are those of requirements.lock, of which the installed file is one.
+hashes are those of the lock files, of which the installed file is one.
 """
 
 import json
@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-LOCK = Path(__file__).parents[1] / "requirements.lock"
+ROOT = Path(__file__).parents[1]
+LOCKS = (ROOT / "requirements.lock", ROOT / "tools/dev.lock")
 PROJECT = "glassformer"
 
 
@@ -47,7 +48,7 @@ def requirements(package: Distribution) -> Iterator[str]:
 
 def locked_hashes() -> dict[str, list[str]]:
     """The sha256 of every file of each locked version, by canonical name."""
-    lock = LOCK.read_text(encoding="utf-8")
+    lock = "".join(path.read_text(encoding="utf-8") for path in LOCKS)
     entries = re.findall(r"^([\w.-]+)==\S+((?: \\\n +--hash=sha256:\w+)*)", lock, re.MULTILINE)
     return {canonical(name): re.findall(r"sha256:(\w+)", hashes) for name, hashes in entries}
 
