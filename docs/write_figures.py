@@ -44,9 +44,17 @@ def figures(trace: Trace) -> dict[str, Figure]:
 def gallery(drawn: dict[str, Figure]) -> str:
     """README.md with all figures."""
     sections = (
-        f"\n## {picture.title}\n\n![{escape(picture.description)}]({name}.svg)\n" for name, picture in drawn.items()
+        f"\n## {picture.title}\n\n`{_arguments(name)}`\n\n![{escape(picture.description)}]({name}.svg)\n"
+        for name, picture in drawn.items()
     )
     return _INTRODUCTION + "".join(sections)
+
+
+def _arguments(name: str) -> str:
+    """View and options of a figure, as one types them."""
+    view, options = FIGURES[name]
+    flags = (f"--{option}" if value is True else f"--{option} {value}" for option, value in options.items())
+    return " ".join(["figure ...", view, *flags])
 
 
 _INTRODUCTION = f"""# Figures
