@@ -209,7 +209,7 @@ def _command_reference() -> str:
 
 
 def _printed(*arguments: str) -> str:
-    environment = os.environ | {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+    environment = os.environ | {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
     command = [
         sys.executable,
         "-c",
