@@ -1,5 +1,6 @@
 """Training with helper processes that die or hang: it ends with one sentence, and Ctrl-C ends it at once."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -93,8 +94,12 @@ def test_ctrl_c_ends_a_run_whose_helper_no_longer_answers(tmp_path):
 
 
 def assert_ends_in_time(process: BaseProcess, exit_codes: tuple[int, ...]) -> None:
-    """Send Ctrl-C and wait. The process ends in five seconds on a machine that is not busy with other work."""
-    os.kill(process.pid, signal.SIGINT)
+    """Send Ctrl-C and wait. The process ends in five seconds on a machine that is not busy with other work.
+
+    On a fast machine it may be over before.
+    """
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGINT)
     process.join(30)
     try:
         assert process.exitcode in exit_codes
