@@ -4,6 +4,7 @@ Each call is forked from a process that has already imported everything, which s
 Where it matters what is imported, `fresh=True` and `run_fresh` start a new interpreter, as a shell does.
 """
 
+import importlib.util
 import io
 import multiprocessing
 import os
@@ -36,6 +37,16 @@ def glassformer(
 def run_plainly(code: str, *arguments: str) -> str:
     """What the code prints, run without shape checks and with warnings as errors; if it fails, so does the test."""
     return _printed(_forked(_run_code, [textwrap.dedent(code), *arguments], b"", ROOT))
+
+
+def load_script(path: str) -> Any:
+    """A script of docs/ or tools/ as a module, without running it."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def run_fresh(code: str, *arguments: str, env: dict[str, str] | None = None) -> str:

@@ -1,6 +1,5 @@
 """The documentation site, releases, and what other programs read about the project."""
 
-import importlib.util
 import json
 import re
 import subprocess
@@ -12,24 +11,16 @@ import yaml
 
 import glassformer
 from tests.examples import only_in_test_all
-from tests.processes import ROOT, run_plainly
-
-
-def tool(name: str):
-    spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tests.processes import ROOT, load_script, run_plainly
 
 
 def git(*arguments: str, cwd: Path) -> str:
-    identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
-    return subprocess.run(["git", *identity, *arguments], cwd=cwd, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(["git", *arguments], cwd=cwd, capture_output=True, text=True, check=True).stdout
 
 
 @only_in_test_all
 def test_all_pages_of_the_site_are_in_its_navigation_and_their_links_lead_somewhere(tmp_path):
-    site = tool("build_site")
+    site = load_script("tools/build_site.py")
     site.write_pages(tmp_path / "site")
     pages = tmp_path / "site/docs"
     listed = [name for names in site.NAVIGATION.values() for name in names]
@@ -65,14 +56,14 @@ def command_names() -> list[str]:
 
 
 def test_every_document_has_its_place_on_the_site():
-    site = tool("build_site")
+    site = load_script("tools/build_site.py")
     listed = {name for names in site.NAVIGATION.values() for name in names}
     assert {page.name for page in (ROOT / "docs").glob("*.md")} <= listed
 
 
 @pytest.fixture
 def project(tmp_path):
-    for name in tool("release").PLACES:
+    for name in load_script("tools/release.py").PLACES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text())
     git("init", "--quiet", cwd=tmp_path)
@@ -84,7 +75,7 @@ def project(tmp_path):
 
 
 def test_a_release_sets_the_version_everywhere_and_commits_it(project):
-    release = tool("release")
+    release = load_script("tools/release.py")
     release.main("3.2.1", project)
     assert '__version__ = "3.2.1"' in (project / "src/glassformer/__init__.py").read_text()
     assert yaml.safe_load((project / "CITATION.cff").read_text())["version"] == "3.2.1"
@@ -100,14 +91,14 @@ def test_a_release_sets_the_version_everywhere_and_commits_it(project):
 @pytest.mark.parametrize("version", ["", "1.0", "v1.0.0", "1.0.0rc1", "1.0.0 ; x"])
 def test_a_wrong_version_changes_nothing(project, version):
     with pytest.raises(SystemExit, match="is not a version"):
-        tool("release").main(version, project)
+        load_script("tools/release.py").main(version, project)
     assert git("status", "--porcelain", cwd=project) == ""
 
 
 def test_changes_that_are_not_committed_stop_a_release(project):
     (project / "CHANGELOG.md").write_text("x")
     with pytest.raises(SystemExit, match="Commit them first"):
-        tool("release").main("9.0.0", project)
+        load_script("tools/release.py").main("9.0.0", project)
     assert (project / "CHANGELOG.md").read_text() == "x"
 
 

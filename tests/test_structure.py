@@ -1,7 +1,6 @@
 """Structure of the repository: import directions, public names, README and docs, and what importing loads."""
 
 import ast
-import importlib.util
 import re
 import shlex
 from collections import Counter
@@ -15,7 +14,7 @@ from glassformer import load_model
 from glassformer.builtin import street
 from glassformer.interop.hugging_face import write_hugging_face
 from tests.examples import ALL, cases
-from tests.processes import ROOT, run_fresh, run_plainly
+from tests.processes import ROOT, load_script, run_fresh, run_plainly
 from tests.processes import glassformer as run_command
 from tests.small_translator import saved
 
@@ -104,9 +103,7 @@ def test_packages_for_tests_are_not_imported_by_the_source(package):
 
 def test_names_md_is_what_the_model_has():
     """If this fails, a parameter or tap was renamed. Parameter names are a file format: think, then `make names`."""
-    spec = importlib.util.spec_from_file_location("write_names", ROOT / "docs/write_names.py")
-    write_names = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(write_names)
+    write_names = load_script("docs/write_names.py")
     assert write_names.PAGE.read_text() == write_names.page()
 
 

@@ -1,13 +1,12 @@
 """The lock files, their hashes, and the bill of materials."""
 
-import importlib.util
 import re
 import subprocess
 import sys
 
 import pytest
 
-from tests.processes import ROOT
+from tests.processes import ROOT, load_script
 
 LOCKS = [
     "requirements.lock",
@@ -50,10 +49,7 @@ def test_pip_refuses_another_hash(tmp_path):
 
 
 def bill():
-    spec = importlib.util.spec_from_file_location("write_sbom", ROOT / "tools/write_sbom.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.bill_of_materials()
+    return load_script("tools/write_sbom.py").bill_of_materials()
 
 
 def test_the_bill_of_materials_lists_every_dependency():

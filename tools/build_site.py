@@ -110,16 +110,16 @@ def _with_own_links(page: Path, pages: Path) -> str:
         picture, text, target, anchor = match[1], match[2], match[3], match[4] or ""
         if not target or "://" in target or (page.parent / target).resolve().is_file():
             return match[0]
-        path = (page.parent / target).resolve()
-        name = path.name if path.name in OUTSIDE else None  # its page is at the top
-        if name is not None:
+        name = Path(target).name
+        if name in OUTSIDE:  # its page is at the top
             there = os.path.relpath(pages / ("index.md" if name == "README.md" else name), page.parent)
             return f"{picture}[{text}]({there}{anchor})"
-        base = ROOT / "docs" if page.parent == pages or pages in page.parents else ROOT
-        inside = os.path.relpath((base / page.relative_to(pages).parent / target).resolve(), ROOT)
-        if not (ROOT / inside).exists():  # a link of the README, from the top
-            inside = target
-        return f"[{text}]({REPOSITORY}{inside}{anchor})" if REPOSITORY else text
+        if not REPOSITORY:
+            return text
+        inside = (ROOT / "docs" / page.relative_to(pages).parent / target).resolve()
+        if not inside.exists():  # a link of the README, from the top
+            inside = ROOT / target
+        return f"[{text}]({REPOSITORY}{os.path.relpath(inside, ROOT)}{anchor})"
 
     parts = re.split(r"(^```.*?^```)", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     return "".join(part if part.startswith("```") else LINK.sub(replaced, part) for part in parts)

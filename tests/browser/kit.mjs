@@ -16,6 +16,12 @@ export const troubles = []; // requests to other hosts, errors of the page
 
 export const at = (hash) => (address.startsWith('file:') ? address + hash : `${address}/${hash}`); // a saved file is opened directly
 
+/** Records errors and warnings of a page. */
+export function noteTroubles(page) {
+  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && troubles.push(message.text()));
+  page.on('pageerror', (error) => troubles.push(error.message));
+}
+
 export async function opened({ scheme = 'light', width = 1280, hash = '', forced = 'none' } = {}) {
   const context = await browser.newContext({
     reducedMotion: 'reduce', locale: 'en-GB', colorScheme: scheme, forcedColors: forced, viewport: { width, height: 900 },
@@ -28,8 +34,7 @@ export async function opened({ scheme = 'light', width = 1280, hash = '', forced
   });
   const page = await context.newPage();
   watch(page);
-  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && troubles.push(message.text()));
-  page.on('pageerror', (error) => troubles.push(error.message));
+  noteTroubles(page);
   await page.goto(at(hash));
   await settled(page);
   return page;

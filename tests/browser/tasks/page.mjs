@@ -1,6 +1,6 @@
 // Tasks on the explorer: tables and texts, the tour, the heatmap, links, budgets, pictures.
 import { writeFileSync } from 'node:fs';
-import { address, at, axe, badges, browser, given, hash, heading, opened, settled, troubles, where } from '../kit.mjs';
+import { address, at, axe, badges, browser, given, hash, heading, noteTroubles, opened, settled, where } from '../kit.mjs';
 
 /** Reads the tables at given URLs. */
 export async function read() {
@@ -194,8 +194,7 @@ export async function barriers() {
 export async function docs() {
   const context = await browser.newContext({ locale: 'en-GB' });
   const page = await context.newPage();
-  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && troubles.push(message.text()));
-  page.on('pageerror', (error) => troubles.push(error.message));
+  noteTroubles(page);
   await page.goto(`${address}/docs`);
   await page.locator('#key').fill(given.key);
   const shown = {};

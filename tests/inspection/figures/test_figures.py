@@ -1,6 +1,5 @@
 """Figures: drawn from a trace alone, deterministic to the byte, and showing the trace's own numbers."""
 
-import importlib.util
 import json
 import re
 import shutil
@@ -29,7 +28,7 @@ from glassformer.inspection.figures.views import VIEW_FUNCTIONS, view_data
 from glassformer.inspection.tracing.trace_builder import TokenNames, trace
 from tests.examples import ALL, cases, max_examples
 from tests.models import build_source_sensitive, configs, seeds
-from tests.processes import ROOT, glassformer, run_fresh
+from tests.processes import ROOT, glassformer, load_script, run_fresh
 
 SVG = "{http://www.w3.org/2000/svg}"
 SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -402,10 +401,7 @@ def test_quickjs_draws_the_bytes_that_node_draws():
 
 @cache
 def write_figures():
-    spec = importlib.util.spec_from_file_location("write_figures", ROOT / "docs/write_figures.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("docs/write_figures.py")
 
 
 def test_the_figures_of_the_docs_are_what_the_model_draws():
